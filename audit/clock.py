@@ -1,0 +1,124 @@
+"""Database time, and identifiers that carry it.
+
+`now()` serves slots, labels and durations. Deadlines that are stored and compared
+use the database's clock inside the statement: `DatabaseNow` in the ORM, the
+parameter `fixed()` in raw SQL. Node clocks decide nothing.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+MAX_ROUND_TRIP = 0.2  # seconds; a slower sample says too little
+# CLOCK_BOOTTIME goes on while the machine sleeps; not every system has it.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_anchor: tuple[float, float] | None = None  # (steady seconds, database epoch seconds)
+_fixed: datetime | None = None
+
+
+def now() -> datetime:
+    """Database time, from the last good sample; this machine's clock before any."""
+    if _fixed is not None:
+        return _fixed
+    if (anchor := _anchor) is None:
+        return datetime.fromtimestamp(time.time(), UTC)
+    return datetime.fromtimestamp(anchor[1] + time.clock_gettime(_STEADY) - anchor[0], UTC)
+
+
+def steady() -> float:
+    """Seconds that only grow, also while the machine sleeps: for deadlines in memory."""
+    return time.clock_gettime(_STEADY)
+
+
+def sample(*, database: datetime, sent: float, received: float) -> bool:
+    """Take a sample: `database` was read between `sent` and `received` (steady()).
+
+    False: the round trip took over MAX_ROUND_TRIP and the sample was thrown away.
+    """
+    global _anchor
+    if received - sent > MAX_ROUND_TRIP:
+        return False
+    _anchor = ((sent + received) / 2, database.timestamp())
+    return True
+
+
+def skew() -> timedelta:
+    """This machine's clock minus the database's. Shown, never used."""
+    if _anchor is None:
+        return timedelta()
+    return datetime.fromtimestamp(time.time(), UTC) - now()
+
+
+def fixed() -> datetime | None:
+    """The instant that tests put in place of the database's clock, or None.
+
+    Raw SQL writes COALESCE(%(now)s::timestamptz, clock_timestamp()).
+    """
+    return _fixed
+
+
+@contextmanager
+def at(moment: datetime) -> Iterator[None]:
+    """Stop all clocks of this process at `moment`, the database's in statements too. Tests only."""
+    global _fixed
+    before, _fixed = _fixed, moment
+    try:
+        yield
+    finally:
+        _fixed = before
+
+
+class DatabaseNow(models.Func):
+    """The database's clock inside a statement; moves within a transaction.
+
+    `DatabaseNow()` for what is written and one-row checks. `DatabaseNow(once=True)`
+    in conditions on indexed columns: a volatile function never uses an index.
+    """
+
+    output_field = models.DateTimeField()  # type: ignore[assignment]
+
+    def __init__(self, *, once: bool = False) -> None:
+        """`once`: evaluate it one time per statement."""
+        super().__init__()
+        self.once = once
+
+    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, list[Any]]:
+        """clock_timestamp(), which SQLite has as a registered function."""
+        if _fixed is not None:
+            value = connection.ops.adapt_datetimefield_value(_fixed)
+            cast = "%s::timestamptz" if connection.vendor == "postgresql" else "%s"
+            return cast, [value]
+        return ("(SELECT clock_timestamp())" if self.once else "clock_timestamp()"), []
+
+
+def uuid7(moment: datetime | None = None) -> UUID:
+    """A UUIDv7 of `moment` (default: now()): sorts by its time, unique by 74 random bits."""
+    milliseconds = int((moment or now()).timestamp() * 1000)
+    rest = int.from_bytes(os.urandom(10))
+    value = milliseconds << 80 | rest
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+def uuid7_time(id: UUID) -> datetime:
+    """The instant inside a UUIDv7, to the millisecond."""
+    return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
+
+
+def register_functions(*, connection: BaseDatabaseWrapper, **_: object) -> None:
+    """Give SQLite clock_timestamp() and uuid7(), in Django's own formats."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function("clock_timestamp", 0, _sqlite_now)
+        connection.connection.create_function("uuid7", 0, lambda: uuid7(datetime.fromtimestamp(time.time(), UTC)).hex)
+
+
+def _sqlite_now() -> str:
+    moment = _fixed or datetime.fromtimestamp(time.time(), UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")

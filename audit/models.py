@@ -1,0 +1,207 @@
+"""The ledger's tables: append-only, plain values instead of foreign keys."""
+
+from django.db import models
+
+
+class Run(models.Model):
+    """One attempt: exactly one row per claim that was not handed back unstarted.
+
+    On PostgreSQL the table is partitioned by month of `finished_at` and the
+    database's key is (id, finished_at).
+    """
+
+    class Kind(models.TextChoices):
+        """Which engine ran it."""
+
+        # A work item of the queue.
+        ITEM = "item", "Item"
+        # A long job of the job worker.
+        JOB = "job", "Job"
+
+    class Outcome(models.TextChoices):
+        """How the attempt ended. Never changes."""
+
+        # Nothing failed.
+        SUCCEEDED = "succeeded", "Succeeded"
+        # Some records failed, at least one other was handled or skipped.
+        PARTIAL = "partial", "Partial"
+        # A set-up error, every record failed, or the time limit.
+        FAILED = "failed", "Failed"
+        # An operator ended it.
+        CANCELLED = "cancelled", "Cancelled"
+        # Its process stopped reporting; the item went back, was failed or is held.
+        ABANDONED = "abandoned", "Abandoned"
+
+    id = models.UUIDField(primary_key=True)  # = the claim_id of the attempt, UUIDv7
+    kind = models.CharField(max_length=8, choices=Kind, default=Kind.ITEM)
+    item_id = models.BigIntegerField(null=True)  # attempts of one item share it
+    tenant_id = models.BigIntegerField()
+    tenant = models.CharField(max_length=64)  # slug at the time
+    handler = models.CharField(max_length=64)  # timetable key or job type
+    dedup_key = models.CharField(max_length=200, default="", blank=True)
+    tick_id = models.BigIntegerField(null=True)  # null: not enqueued by a tick
+    trigger = models.CharField(max_length=10)  # slot | start | operator | call
+    slot = models.DateTimeField(null=True)  # the instant that it stands for
+    enqueued_at = models.DateTimeField()
+    claimed_at = models.DateTimeField(null=True)  # null: ended before any claim
+    started_at = models.DateTimeField(null=True)  # null: never began
+    finished_at = models.DateTimeField()
+    node_id = models.UUIDField(null=True)
+    node = models.CharField(max_length=200, default="", blank=True)  # host, pid
+    attempt = models.PositiveIntegerField(default=0)  # 1 = first start
+    recoveries = models.PositiveIntegerField(default=0)
+    outcome = models.CharField(max_length=10, choices=Outcome)
+    seen = models.IntegerField(default=0)
+    changed = models.IntegerField(default=0)
+    skipped = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    summary = models.TextField(default="", blank=True)
+    error = models.TextField(default="", blank=True)
+    details = models.JSONField(null=True)
+    # Short transcripts (<= 8 KB) stand here, one line of the form
+    # "<ISO time> <LEVEL> <text>" each; longer ones are audit.Line rows.
+    transcript = models.TextField(default="", blank=True)
+    line_count = models.IntegerField(default=0)  # lines written, wherever they stand
+    dropped_lines = models.IntegerField(default=0)  # lines that the cap left out
+    finish_id = models.UUIDField()  # one per batch of finishes
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["finished_at", "id"], name="run_by_finish"),
+            models.Index(fields=["tenant_id", "finished_at"], name="run_by_tenant"),
+            models.Index(fields=["handler", "finished_at"], name="run_by_handler"),
+            models.Index(
+                fields=["outcome", "finished_at"],
+                name="run_by_bad_outcome",
+                condition=~models.Q(outcome="succeeded"),
+            ),
+            # Attempts of one item: all but the only attempt of a run that succeeded.
+            models.Index(
+                fields=["item_id"],
+                name="run_by_item",
+                condition=models.Q(attempt__gt=1) | ~models.Q(outcome="succeeded"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.handler} for {self.tenant}: {self.outcome}"
+
+
+class LateResult(models.Model):
+    """What an attempt reported after its claim had been taken from it."""
+
+    claim_id = models.UUIDField(db_index=True)
+    arrived_at = models.DateTimeField()
+    node_id = models.UUIDField(null=True)
+    node = models.CharField(max_length=200, default="", blank=True)
+    tenant_id = models.BigIntegerField()
+    tenant = models.CharField(max_length=64)
+    handler = models.CharField(max_length=64)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField()
+    outcome = models.CharField(max_length=10, choices=Run.Outcome)
+    seen = models.IntegerField(default=0)
+    changed = models.IntegerField(default=0)
+    skipped = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    summary = models.TextField(default="", blank=True)
+    error = models.TextField(default="", blank=True)
+    transcript = models.TextField(default="", blank=True)
+
+    def __str__(self) -> str:
+        return f"late {self.outcome} of {self.claim_id}"
+
+
+class Line(models.Model):
+    """One numbered line of a transcript. No foreign key: it may precede its Run."""
+
+    pk = models.CompositePrimaryKey("claim_id", "seq")
+    claim_id = models.UUIDField()
+    seq = models.IntegerField()  # 1, 2, 3 ... without gaps but those that `dropped` says
+    at = models.DateTimeField()
+    level = models.SmallIntegerField()  # the numbers of `logging`
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return f"{self.claim_id}#{self.seq}"
+
+
+class Event(models.Model):
+    """What is worth telling the world, committed with the change it tells of."""
+
+    type = models.CharField(max_length=100)  # "status.changed"
+    severity = models.SmallIntegerField(default=1)  # 0 debug .. 4 critical
+    tenant_id = models.BigIntegerField()
+    tenant = models.CharField(max_length=64)  # slug at the time
+    subject = models.CharField(max_length=200)  # "component:42"
+    data = models.JSONField(default=dict)
+    occurred_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.subject}"
+
+
+class NodeEvent(models.Model):
+    """What a process did: started, became master, resigned, was stopped."""
+
+    class Type(models.TextChoices):
+        """The kinds of entry in a node's execution log."""
+
+        # The process registered itself.
+        STARTED = "started", "Started"
+        # It took the lease: a new term.
+        ELECTED = "elected", "Became master"
+        # It gave the lease back in order.
+        RESIGNED = "resigned", "Resigned"
+        # It found that its term was over.
+        DEPOSED = "deposed", "Lost the lease"
+        # It stopped claiming and finishes what it has.
+        DRAINING = "draining", "Draining"
+        # It ended in order.
+        STOPPED = "stopped", "Stopped"
+        # Others marked it stopped: its heartbeat was too old.
+        SILENT = "silent", "Marked stopped"
+        # Its beat came back after that.
+        RETURNED = "returned", "Returned"
+        # Bootstrap, a reduced limit and other things worth a line.
+        NOTE = "note", "Note"
+
+    node_id = models.UUIDField(db_index=True)
+    node = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10)  # server | worker | jobworker | web
+    type = models.CharField(max_length=10, choices=Type)
+    term = models.BigIntegerField(null=True)
+    at = models.DateTimeField(db_index=True)
+    text = models.TextField(default="", blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.type}"
+
+
+class Change(models.Model):
+    """What an operator changed: who, when, old, new, why, from where."""
+
+    class Origin(models.TextChoices):
+        """Where the change came from."""
+
+        # A form or an action of the admin.
+        ADMIN = "admin", "Admin"
+        # manage.py.
+        COMMAND = "command", "Command"
+        # /api/v1.
+        API = "api", "API"
+        # The engine itself (a pause that ended, a release's data step).
+        ENGINE = "engine", "Engine"
+
+    at = models.DateTimeField(db_index=True)
+    who = models.CharField(max_length=150)
+    origin = models.CharField(max_length=8, choices=Origin)
+    subject = models.CharField(max_length=200)  # "setting:Worker Node Configuration"
+    tenant_id = models.BigIntegerField(null=True)  # null: the platform's
+    verb = models.CharField(max_length=30)  # changed | paused | resumed | retried ...
+    old = models.JSONField(null=True)
+    new = models.JSONField(null=True)
+    why = models.TextField(default="", blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.verb} {self.subject}"

@@ -1,0 +1,1 @@
+"""What runs: a folder per domain, a file per handler; key = path."""

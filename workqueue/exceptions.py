@@ -1,0 +1,26 @@
+"""What can go wrong in the queue. The docstring is the message."""
+
+
+class WorkqueueError(Exception):
+    """The queue could not do what was asked."""
+
+    def __init__(self, message: str = "") -> None:
+        """Take the class's docstring where no message is given."""
+        super().__init__(message or (self.__doc__ or "").strip())
+
+
+class ClaimLost(WorkqueueError):
+    """This attempt's claim is no longer its own: its result will not count."""
+
+
+class UnknownHandler(WorkqueueError):
+    """No row of the timetable has this key."""
+
+
+class InvalidValues(WorkqueueError):
+    """A setting was given values that it refuses."""
+
+    def __init__(self, problems: dict[str, str]) -> None:
+        """`problems`: key -> the sentence to show beside it."""
+        self.problems = problems
+        super().__init__(" ".join(f"{key}: {text}" for key, text in problems.items()))
