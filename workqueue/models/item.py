@@ -97,6 +97,12 @@ class WorkItem(models.Model):
                 name="workitem_pending",
                 condition=models.Q(status="pending"),
             ),
+            # What was held by a process that died: looked for alone, and rare.
+            models.Index(
+                fields=["not_before", "id"],
+                name="workitem_suspect",
+                condition=models.Q(status="pending", recoveries__gt=0),
+            ),
             # Renewing and reclaiming look at what is held, never at what waits.
             models.Index(
                 fields=["node_id", "renewed_at"],
