@@ -1,0 +1,174 @@
+"""Items -> one worker, a batch at a time.
+
+The UPDATE that marks a row executing also names the attempt (a fresh claim_id),
+sets its start and counts it: a second UPDATE per start would cost the throughput.
+Called by the worker's loop and by nobody else. An item is never claimed by two:
+SKIP LOCKED on PostgreSQL, the one writer on SQLite.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F, Func, QuerySet, Value
+
+from audit import clock
+from workqueue import sql
+from workqueue.models import WorkItem
+
+LOOK_BACK_S = 1.0  # how often a handler is looked at from its beginning
+_BEGINNING = (datetime.min.replace(tzinfo=UTC), 0)
+
+
+class Claimed(NamedTuple):
+    """An item as its claim returned it."""
+
+    id: int
+    claim_id: UUID
+    tenant_id: int
+    tenant: str  # slug at enqueue
+    handler: str
+    dedup_key: str
+    tick_id: int | None
+    trigger: str
+    slot: datetime | None
+    enqueued_at: datetime
+    not_before: datetime
+    claimed_at: datetime
+    attempts: int  # this one included
+    failures: int  # attempts before that failed
+    recoveries: int
+    time_limit_s: int
+    abandon: str
+    retry_attempts: int
+    retry_base_s: int
+    retry_cap_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """How many items of which handlers to claim."""
+
+    slow: Mapping[str, int]  # handler -> at most; in the order in which they are served
+    slow_total: int  # of all slow ones together: the free slots
+    fast: Mapping[str, int]  # handlers that may be prefetched -> at most
+    paused_tenants: Sequence[int] = ()
+
+
+@dataclass(slots=True)
+class Marks:
+    """Where the last claim of each handler ended.
+
+    Looking from there steps over the dead index entries that a held snapshot keeps
+    in front. What goes back to pending gets a later not_before than any mark, except
+    an item whose time is yet to come: hence the look from the beginning.
+    """
+
+    last: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    looked_back: dict[str, float] = field(default_factory=dict)  # steady seconds
+
+    def start(self, handler: str, *, at: float) -> tuple[datetime, int]:
+        """Where to look from now."""
+        if at - self.looked_back.get(handler, -LOOK_BACK_S) >= LOOK_BACK_S:
+            self.looked_back[handler] = at
+            return _BEGINNING
+        return self.last.get(handler, _BEGINNING)
+
+    def learn(self, handler: str, *, asked: int, got: Sequence[Claimed]) -> None:
+        """Remember the end of what was claimed; look back where it was less than asked."""
+        if got:
+            self.last[handler] = max((c.not_before, c.id) for c in got)
+        if len(got) < asked:
+            self.looked_back.pop(handler, None)
+
+
+def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Claimed]:
+    """Claim what there is of `demand`, in the order in which it became due."""
+    asked = {**demand.slow, **demand.fast}
+    if not asked:
+        return []
+    on_postgresql = connection.vendor == "postgresql"
+    take = _claim_postgresql if on_postgresql else _claim_sqlite
+    got = sorted(take(demand, node_id, node, marks), key=lambda c: (c.not_before, c.id))
+    by_handler: dict[str, list[Claimed]] = {handler: [] for handler in asked}
+    for claimed in got:
+        by_handler[claimed.handler].append(claimed)
+    for handler, some in by_handler.items():
+        marks.learn(handler, asked=asked[handler], got=some)
+    return got
+
+
+def claim_suspect(handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Sequence[int]) -> list[Claimed]:
+    """Claim one item that a dead process held. Only for a process in which nothing runs."""
+    if connection.vendor == "postgresql":
+        params = {"handlers": list(handlers), "paused": list(paused_tenants), "node_id": node_id, "node": node, "now": clock.fixed()}
+        return sql.fast(sql.CLAIM_SUSPECT, params, row=Claimed._make)
+    due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
+    with transaction.atomic():
+        return _take(due, 1, node_id, node)
+
+
+def suspect_due_since(handlers: Sequence[str], *, paused_tenants: Sequence[int]) -> datetime | None:
+    """Since when the oldest suspect has been due; None where there is none."""
+    due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
+    return due.order_by("not_before").values_list("not_before", flat=True).first()
+
+
+def _claim_postgresql(demand: Demand, node_id: UUID, node: str, marks: Marks) -> list[Claimed]:
+    params = {"node_id": node_id, "node": node, "now": clock.fixed(), "paused": list(demand.paused_tenants)}
+    at = clock.steady()
+    for group, limits in (("slow", demand.slow), ("fast", demand.fast)):
+        starts = [marks.start(handler, at=at) for handler in limits]
+        params[f"{group}_handlers"] = list(limits)
+        params[f"{group}_limits"] = list(limits.values())
+        params[f"{group}_from_at"] = [start[0] for start in starts]
+        params[f"{group}_from_id"] = [start[1] for start in starts]
+    params["slow_total"] = demand.slow_total
+    params["fast_total"] = sum(demand.fast.values())
+    return sql.fast(sql.CLAIM, params, row=Claimed._make)
+
+
+def _claim_sqlite(demand: Demand, node_id: UUID, node: str, _: Marks) -> list[Claimed]:
+    """The same with the ORM: nobody else writes between its statements."""
+    due = _due(demand.paused_tenants).filter(recoveries=0)
+    if not due.filter(handler__in=[*demand.slow, *demand.fast]).exists():
+        return []  # an idle worker does not take the only write lock there is
+    got: list[Claimed] = []
+    left = demand.slow_total
+    with transaction.atomic():
+        for handler, limit in demand.slow.items():
+            some = _take(due.filter(handler=handler), min(limit, left), node_id, node)
+            left -= len(some)
+            got += some
+        for handler, limit in demand.fast.items():
+            got += _take(due.filter(handler=handler), limit, node_id, node)
+    return got
+
+
+def _due(paused_tenants: Sequence[int]) -> QuerySet[WorkItem]:
+    due = WorkItem.objects.pending().filter(not_before__lte=clock.DatabaseNow(once=True))
+    return due.exclude(tenant_id__in=paused_tenants) if paused_tenants else due
+
+
+def _take(due: QuerySet[WorkItem], limit: int, node_id: UUID, node: str) -> list[Claimed]:
+    ids = list(due.order_by("not_before", "id").values_list("id", flat=True)[:limit])
+    if not ids:
+        return []
+    now = clock.DatabaseNow()
+    rows = WorkItem.objects.filter(id__in=ids)
+    rows.update(
+        status=WorkItem.Status.EXECUTING,
+        claim_id=Func(function="uuid7", output_field=WorkItem._meta.get_field("claim_id")),
+        node_id=node_id,
+        node=node,
+        claimed_at=now,
+        renewed_at=now,
+        started_at=now,
+        attempts=F("attempts") + 1,
+        progress=Value(None, output_field=WorkItem._meta.get_field("progress")),
+    )
+    columns = [{"tenant": "tenant_slug"}.get(name, name) for name in Claimed._fields]
+    return [Claimed._make(row) for row in rows.values_list(*columns)]
