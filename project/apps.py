@@ -7,4 +7,4 @@ class ProjectConfig(AppConfig):
 
 
 class AdminConfig(StockAdminConfig):
-    pass
+    default_site = "project.admin_site.MillraceAdminSite"

@@ -1,0 +1,104 @@
+"""Template tags for times, durations, numbers, icons and states: `{% load millrace %}`.
+
+`{% when t %}` relative, `{% clock t %}` day and time to the second, `{% status "failed" %}`
+icon and word, `{% icon "check" %}`, and the filters duration, number, shown, plural.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from audit import clock as database_clock
+from audit import words
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def when(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'7 s ago', 'yesterday 22:04', with the exact time under the pointer."""
+    return (
+        words.UNKNOWN
+        if moment is None
+        else _time(moment, words.ago(moment, _now(context)))
+    )
+
+
+@register.simple_tag(takes_context=True)
+def clock(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'today 09:14:09', 'yesterday 20:05:31', '26 Nov 09:30:00'."""
+    if moment is None:
+        return words.UNKNOWN
+    return _time(moment, words.day_and_time(moment, _now(context), seconds=True))
+
+
+@register.simple_tag
+def exact(moment: datetime | None) -> str:
+    """The whole time, in UTC, for a record's own page."""
+    return words.UNKNOWN if moment is None else _time(moment, words.exact(moment))
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A symbol of the sprite; the word stands beside it."""
+    href = f"{static('millrace/icons.svg')}#{name}"
+    return format_html(
+        '<svg class="mr-i" aria-hidden="true"><use href="{}"/></svg>', href
+    )
+
+
+@register.simple_tag
+def status(state: str, word: str = "") -> SafeString:
+    """A state: icon and word. `word` in place of the usual one ("Yes, term 41")."""
+    found = words.STATES.get(state) or words.State(
+        "info", "is-off", words.shown(state, limit=40)
+    )
+    kind = f"mr-st {found.tone}".strip()
+    return format_html(
+        '<span class="{}">{}{}</span>', kind, icon(found.icon), word or found.word
+    )
+
+
+@register.filter
+def duration(span: timedelta | None) -> str:
+    """1.94 s, 4 min 38 s."""
+    return words.duration(span)
+
+
+@register.filter
+def number(value: int | None) -> str:
+    """1,204, or a dash."""
+    return words.number(value)
+
+
+@register.filter
+def plural(count: int, one: str) -> str:
+    """{{ n|plural:"item" }}, {{ n|plural:"process,processes" }}."""
+    singular, _, many = one.partition(",")
+    return words.plural(count, singular, many)
+
+
+@register.filter
+def shown(text: object, limit: int = 200) -> str:
+    """Text of unknown origin: controls made visible, length bounded, then escaped as usual."""
+    return words.shown(str(text), limit=limit)
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        words.iso(moment),
+        words.exact(moment),
+        text,
+    )
+
+
+def _now(context: Mapping[str, Any]) -> datetime:
+    """One instant for a whole page, so that two ages on it agree."""
+    found = context.get("now")
+    return found if isinstance(found, datetime) else database_clock.now()
