@@ -3,6 +3,7 @@
 import os
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import environ
 
@@ -68,6 +69,8 @@ STATIC_URL = "static/"
 
 # --- database
 DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{BASE_DIR / 'millrace.sqlite3'}")}
+# The folder of a Unix socket stands in a URL with its slashes as %2F.
+DATABASES["default"]["HOST"] = unquote(DATABASES["default"].get("HOST") or "")
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
