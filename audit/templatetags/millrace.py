@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from audit import clock as database_clock
-from audit import words
+from audit import drawings, words
 
 register = template.Library()
 
@@ -62,6 +62,12 @@ def status(state: str, word: str = "") -> SafeString:
     return format_html(
         '<span class="{}">{}{}</span>', kind, icon(found.icon), word or found.word
     )
+
+
+@register.simple_tag
+def slots(*, busy: int, usable: int, asked: int) -> SafeString:
+    """The slots of a process, drawn."""
+    return drawings.slots(busy=busy, usable=usable, asked=asked)
 
 
 @register.filter
