@@ -98,6 +98,32 @@ class DatabaseNow(models.Func):
         return ("(SELECT clock_timestamp())" if self.once else "clock_timestamp()"), []
 
 
+def later(seconds: float) -> models.Expression:
+    """The database's clock plus `seconds`, inside the statement."""
+    return _Shifted(seconds)
+
+
+def earlier(age: timedelta) -> models.Expression:
+    """The database's clock minus `age`, once per statement: for conditions on indexed columns."""
+    return _Shifted(-age.total_seconds(), once=True)
+
+
+class _Shifted(DatabaseNow):
+    """DatabaseNow plus a number of seconds, in both databases' own words."""
+
+    def __init__(self, seconds: float, *, once: bool = False) -> None:
+        """`seconds` may be negative."""
+        super().__init__(once=once)
+        self.seconds = seconds
+
+    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, list[Any]]:
+        """An interval on PostgreSQL; SQLite's registered function takes the shift."""
+        if connection.vendor == "postgresql":
+            text, params = super().as_sql(compiler, connection)
+            return f"({text} + make_interval(secs => %s::float8))", [*params, self.seconds]
+        return "clock_timestamp(%s)", [self.seconds]
+
+
 def uuid7(moment: datetime | None = None) -> UUID:
     """A UUIDv7 of `moment` (default: now()): sorts by its time, unique by 74 random bits."""
     milliseconds = int((moment or now()).timestamp() * 1000)
@@ -115,10 +141,10 @@ def uuid7_time(id: UUID) -> datetime:
 def register_functions(*, connection: BaseDatabaseWrapper, **_: object) -> None:
     """Give SQLite clock_timestamp() and uuid7(), in Django's own formats."""
     if connection.vendor == "sqlite":
-        connection.connection.create_function("clock_timestamp", 0, _sqlite_now)
+        connection.connection.create_function("clock_timestamp", -1, _sqlite_now)
         connection.connection.create_function("uuid7", 0, lambda: uuid7(datetime.fromtimestamp(time.time(), UTC)).hex)
 
 
-def _sqlite_now() -> str:
-    moment = _fixed or datetime.fromtimestamp(time.time(), UTC)
+def _sqlite_now(shift: float = 0.0) -> str:
+    moment = (_fixed or datetime.fromtimestamp(time.time(), UTC)) + timedelta(seconds=shift)
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -57,6 +57,14 @@ class Demand:
     fast: Mapping[str, int]  # handlers that may be prefetched -> at most
     paused_tenants: Sequence[int] = ()
 
+    def limit(self, handler: str) -> int:
+        """How many of this handler."""
+        return self.fast.get(handler) or self.slow.get(handler, 0)
+
+    def asks(self) -> bool:
+        """Whether it asks for anything."""
+        return bool(self.fast or (self.slow and self.slow_total))
+
 
 @dataclass(slots=True)
 class Marks:
@@ -87,17 +95,14 @@ class Marks:
 
 def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Claimed]:
     """Claim what there is of `demand`, in the order in which it became due."""
-    asked = {**demand.slow, **demand.fast}
-    if not asked:
-        return []
     on_postgresql = connection.vendor == "postgresql"
     take = _claim_postgresql if on_postgresql else _claim_sqlite
     got = sorted(take(demand, node_id, node, marks), key=lambda c: (c.not_before, c.id))
-    by_handler: dict[str, list[Claimed]] = {handler: [] for handler in asked}
+    by_handler: dict[str, list[Claimed]] = {handler: [] for handler in (*demand.slow, *demand.fast)}
     for claimed in got:
         by_handler[claimed.handler].append(claimed)
     for handler, some in by_handler.items():
-        marks.learn(handler, asked=asked[handler], got=some)
+        marks.learn(handler, asked=demand.limit(handler), got=some)
     return got
 
 

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from workqueue.exceptions import ClaimLost
+
 logger = logging.getLogger(__name__)
 
 
@@ -73,9 +75,11 @@ class Context:
         self.tally.seen += 1
         try:
             yield
+        except ClaimLost:
+            raise  # nothing that this attempt does counts any more
         except Exception as problem:  # one bad record never stops the others
             self.tally.failed += 1
-            line = f"{kind} {pk}: {type(problem).__name__}: {_text(problem)[:500]}"
+            line = f"{kind} {pk}: {type(problem).__name__}: {text_of(problem)[:500]}"
             self.tally.error = self.tally.error or line
             logger.error("%s", line)
             if type(problem) not in self._seen_types:
@@ -89,7 +93,7 @@ class Context:
         return Outcome(summary=summary, **{**counts, **more})
 
 
-def _text(problem: BaseException) -> str:
+def text_of(problem: BaseException) -> str:
     """The exception's text, whatever its __str__ does."""
     try:
         return str(problem)

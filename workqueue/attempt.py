@@ -1,0 +1,42 @@
+"""One attempt in this process: a claimed item, from the claim to the finish.
+
+Its state changes hands by `dict.pop` in the worker, never here; this object only
+carries what the threads that touch it need to see.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from audit import clock
+from audit.transcript import Transcript
+from workqueue.claim import Claimed
+from workqueue.context import Outcome
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A claim that this process holds."""
+
+    claimed: Claimed
+    transcript: Transcript
+    taken_at: float = field(default_factory=clock.steady)  # when the claim returned
+    prefetched: bool = False
+    started_at: datetime | None = None
+    deadline: float = 0.0  # steady; when the time limit fails it
+    thread: threading.Thread | None = None
+    closed: bool = False  # the door: its next query raises ClaimLost
+    progress: dict[str, Any] | None = None  # not yet stored
+    flushed: bool = False  # lines of it have been stored before its end
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An attempt that ended, as the finisher takes it."""
+
+    attempt: Attempt
+    outcome: Outcome
+    word: str  # the ledger's
+    error: str
+    finished_at: datetime

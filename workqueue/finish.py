@@ -1,0 +1,235 @@
+"""Outcomes -> ledger, a batch at a time, fenced by claim_id.
+
+One transaction deletes the items (or puts them back to pending) and writes their
+Runs. What matches no row is looked for: a Run of this very finish means that the
+reply to a COMMIT was lost; anything else makes the result a LateResult, never lost.
+"""
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from django.db import DatabaseError, DataError, IntegrityError, connection, transaction
+from django.db.models import F, Value
+
+from audit import clock, ledger, queries, transcript
+from audit.ledger import LateRecord, RunRecord
+from workqueue import sql
+from workqueue.attempt import Finished
+from workqueue.models import WorkItem
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Back to pending instead of away."""
+
+    delay_s: float
+    failures: int
+    error: str
+
+
+def finish(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID | None = None) -> int:
+    """Close the batch; return how many items went back to pending.
+
+    May be repeated with the same finish_id after a lost connection: what was already
+    stored is recognised. By data error it is halved down to the one bad result.
+    """
+    finish_id = finish_id or uuid4()
+    try:
+        unmatched, again = _close(batch, node_id=node_id, node=node, finish_id=finish_id)
+    except (DataError, IntegrityError, UnicodeError, ValueError, TypeError) as problem:
+        if len(batch) == 1:
+            return _close_unstorable(batch[0], problem, node_id=node_id, node=node)
+        half = len(batch) // 2
+        # Ids of their own: a half that was stored must not vouch for the other.
+        return finish(batch[:half], node_id=node_id, node=node) + finish(batch[half:], node_id=node_id, node=node)
+    if unmatched:
+        _settle_unmatched(unmatched, finish_id=finish_id, node_id=node_id, node=node)
+    return again
+
+
+def again(finished: Finished) -> Again | None:
+    """Whether, and when, the item runs again: a retry, or the handler asked for it."""
+    claimed, outcome = finished.attempt.claimed, finished.outcome
+    if finished.word == "failed":
+        if claimed.failures >= claimed.retry_attempts:
+            return None
+        pause = min(claimed.retry_cap_s, claimed.retry_base_s * 2**claimed.failures)
+        jitter = random.uniform(0.8, 1.2)  # noqa: S311  not a secret: spreads retries
+        return Again(delay_s=pause * jitter, failures=claimed.failures + 1, error=finished.error[:2000])
+    if outcome.again_in is not None and finished.word != "cancelled":
+        return Again(delay_s=max(0.0, outcome.again_in.total_seconds()), failures=0, error="")
+    return None
+
+
+def _close(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID) -> tuple[list[Finished], int]:
+    """One transaction; returns what matched no row, and how many went back."""
+    back = [(f, a) for f in batch if (a := again(f))]
+    away = [f for f in batch if not again(f)] if back else list(batch)
+    with transaction.atomic():
+        closed = _delete(away)
+        kept = [f for f in away if f.attempt.claimed.id not in closed]
+        if kept:  # the tick asked for one more run meanwhile, or the claim is lost
+            back += [(f, Again(delay_s=0, failures=0, error="")) for f in kept]
+        returned = _return(back)
+        stored = [f for f in batch if f.attempt.claimed.id in closed or f.attempt.claimed.id in returned]
+        if stored:
+            _record(stored, node_id=node_id, node=node, finish_id=finish_id)
+    if len(stored) == len(batch):
+        return [], len(returned)
+    done = {f.attempt.claimed.claim_id for f in stored}
+    return [f for f in batch if f.attempt.claimed.claim_id not in done], len(returned)
+
+
+def _delete(batch: Sequence[Finished]) -> set[int]:
+    if not batch:
+        return set()
+    ids = [f.attempt.claimed.id for f in batch]
+    claims = [f.attempt.claimed.claim_id for f in batch]
+    if connection.vendor == "postgresql":
+        return {row[0] for row in sql.fast(sql.FINISH, {"ids": ids, "claims": claims})}
+    rows = WorkItem.objects.filter(id__in=ids, claim_id__in=claims, rerun=False)
+    found = set(rows.values_list("id", flat=True))
+    WorkItem.objects.filter(id__in=found).delete()
+    return found
+
+
+def _return(back: Sequence[tuple[Finished, Again]]) -> set[int]:
+    """Back to pending. A row that was not to be deleted and has no rerun is somebody else's."""
+    if not back:
+        return set()
+    if connection.vendor == "postgresql":
+        params = {
+            "ids": [f.attempt.claimed.id for f, _ in back],
+            "claims": [f.attempt.claimed.claim_id for f, _ in back],
+            "delays": [a.delay_s for _, a in back],
+            "failures": [a.failures for _, a in back],
+            "errors": [a.error for _, a in back],
+            "now": clock.fixed(),
+        }
+        return {row[0] for row in sql.fast(sql.FINISH_AGAIN, params)}
+    return {f.attempt.claimed.id for f, a in back if _return_sqlite(f, a)}
+
+
+def _return_sqlite(finished: Finished, how: Again) -> bool:
+    claimed = finished.attempt.claimed
+    mine = WorkItem.objects.filter(id=claimed.id, claim_id=claimed.claim_id)
+    back = {"not_before": clock.later(how.delay_s), "failures": how.failures, "last_error": how.error}
+    return mine.update(**RETURNED, recoveries=0, rerun=False, **back) == 1
+
+
+# What an item that goes back to pending forgets of the attempt.
+RETURNED = {
+    "status": WorkItem.Status.PENDING,
+    "claim_id": None,
+    "node_id": None,
+    "node": "",
+    "claimed_at": None,
+    "renewed_at": None,
+    "started_at": None,
+    "progress": Value(None, output_field=WorkItem._meta.get_field("progress")),
+}
+
+
+def hand_back(ids: Sequence[int], claims: Sequence[UUID]) -> int:
+    """Return claims that never started: as if they had not been claimed."""
+    mine = WorkItem.objects.filter(id__in=ids, claim_id__in=claims)
+    return mine.update(**RETURNED, not_before=clock.DatabaseNow(), attempts=F("attempts") - 1)
+
+
+def _record(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID) -> None:
+    records = []
+    rest: list[transcript.LineRow] = []
+    for f in batch:
+        closed = f.attempt.transcript.close()
+        rest += closed.rest
+        records.append(_run_of(f, closed, node_id, node))
+    if rest:
+        transcript.store(rest)
+    ledger.record(records, finish_id=finish_id)
+
+
+def _run_of(f: Finished, closed: transcript.Closed, node_id: UUID, node: str) -> RunRecord:
+    claimed, outcome = f.attempt.claimed, f.outcome
+    return RunRecord(
+        id=claimed.claim_id,
+        item_id=claimed.id,
+        tenant_id=claimed.tenant_id,
+        tenant=claimed.tenant,
+        handler=claimed.handler,
+        dedup_key=claimed.dedup_key,
+        tick_id=claimed.tick_id,
+        trigger=claimed.trigger,
+        slot=claimed.slot,
+        enqueued_at=claimed.enqueued_at,
+        claimed_at=claimed.claimed_at,
+        started_at=f.attempt.started_at,
+        finished_at=f.finished_at,
+        node_id=node_id,
+        node=node,
+        attempt=claimed.attempts,
+        recoveries=claimed.recoveries,
+        outcome=f.word,
+        seen=outcome.seen,
+        changed=outcome.changed,
+        skipped=outcome.skipped,
+        failed=outcome.failed,
+        summary=outcome.summary,
+        error=f.error,
+        details=outcome.details,
+        transcript=closed.short,
+        line_count=closed.line_count,
+        dropped_lines=closed.dropped,
+    )
+
+
+def _settle_unmatched(batch: Sequence[Finished], *, finish_id: UUID, node_id: UUID, node: str) -> None:
+    """Tell a lost COMMIT reply from a lost claim; keep the results of the latter."""
+    known = queries.finish_ids([f.attempt.claimed.claim_id for f in batch])
+    for f in batch:
+        claimed, outcome = f.attempt.claimed, f.outcome
+        if known.get(claimed.claim_id) == finish_id:
+            continue
+        closed = f.attempt.transcript.close()
+        logger.warning("late result claim=%s handler=%s tenant=%s outcome=%s", claimed.claim_id, claimed.handler, claimed.tenant, f.word)
+        ledger.record_late(
+            LateRecord(
+                claim_id=claimed.claim_id,
+                node_id=node_id,
+                node=node,
+                tenant_id=claimed.tenant_id,
+                tenant=claimed.tenant,
+                handler=claimed.handler,
+                started_at=f.attempt.started_at,
+                finished_at=f.finished_at,
+                outcome=f.word,
+                seen=outcome.seen,
+                changed=outcome.changed,
+                skipped=outcome.skipped,
+                failed=outcome.failed,
+                summary=outcome.summary,
+                error=f.error,
+                transcript=closed.short or "\n".join(line.text for line in closed.rest[-200:]),
+            )
+        )
+
+
+def _close_unstorable(finished: Finished, problem: Exception, *, node_id: UUID, node: str) -> int:
+    """The last one of a batch that the database refuses: failed, with the reason."""
+    logger.error("result could not be stored claim=%s: %s", finished.attempt.claimed.claim_id, problem)
+    error = f"its result could not be stored: {type(problem).__name__}: {problem}"
+    finished.attempt.transcript.discard()
+    plain = replace(finished.outcome, failed=1, summary="", error="", details=None, again_in=None)
+    bare = Finished(finished.attempt, plain, "failed", error, finished.finished_at)
+    try:
+        unmatched, again_count = _close([bare], node_id=node_id, node=node, finish_id=(finish_id := uuid4()))
+    except DatabaseError:
+        logger.exception("failure could not be stored claim=%s", finished.attempt.claimed.claim_id)
+        raise
+    if unmatched:
+        _settle_unmatched(unmatched, finish_id=finish_id, node_id=node_id, node=node)
+    return again_count

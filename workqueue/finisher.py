@@ -1,0 +1,105 @@
+"""Group commit: finished attempts are stored a batch at a time, in a thread of its own.
+
+A batch is full at 100 items or 20 ms old; when nothing else is in hand it goes at
+once. A batch that fails by deadlock or lost connection is repeated until it is stored,
+with the id under which a lost COMMIT reply is recognised.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from uuid import UUID, uuid4
+
+from django.db import DatabaseError, InterfaceError, close_old_connections, connections
+
+from workqueue.attempt import Finished
+from workqueue.finish import finish
+
+logger = logging.getLogger(__name__)
+
+BATCH = 100  # items
+WINDOW = 0.02  # seconds
+LONGEST_BACKOFF = 5.0  # seconds
+
+
+class Finisher:
+    """The finishing thread of a worker."""
+
+    def __init__(self, *, node_id: UUID, node: str, idle: Callable[[], bool], returned: Callable[[], None]) -> None:
+        """`idle`: nothing else is in hand. `returned`: some items went back to pending."""
+        self._node_id, self._node, self._idle, self._returned = node_id, node, idle, returned
+        self._done: deque[Finished] = deque()
+        self._some, self._full = threading.Event(), threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._loop, name="finisher", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def put(self, finished: Finished) -> None:
+        """Take one. Called by slots; costs a few microseconds unless it fills a batch."""
+        self._done.append(finished)
+        if not self._some.is_set():
+            self._some.set()
+        urgent = finished.attempt.claimed.abandon != "requeue"  # starts at most once: stored at once
+        if (urgent or len(self._done) >= BATCH or self._idle()) and not self._full.is_set():
+            self._full.set()
+
+    def pending(self) -> int:
+        """Results not stored yet."""
+        return len(self._done)
+
+    def claims(self) -> list[UUID]:
+        """The claims of those results."""
+        return [f.attempt.claimed.claim_id for f in list(self._done)]
+
+    def end(self, *, within: float) -> bool:
+        """Store what there is; False: some are left after so many seconds."""
+        self._ended = True
+        self._some.set()
+        self._full.set()
+        self._thread.join(within)
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        try:
+            while not (self._ended and not self._done):
+                self._some.wait(1.0)
+                if self._done:
+                    self._full.wait(WINDOW)
+                self._full.clear()
+                self._some.clear()
+                while self._done:
+                    self._store()
+                    if len(self._done) < BATCH and not self._ended:
+                        break
+                if self._done:
+                    self._some.set()
+                close_old_connections()
+        finally:
+            connections.close_all()
+
+    def _store(self) -> None:
+        batch = list(islice(self._done, BATCH))
+        finish_id, failures = uuid4(), 0
+        while True:
+            try:
+                if finish(batch, node_id=self._node_id, node=self._node, finish_id=finish_id):
+                    self._returned()
+                break
+            except (DatabaseError, InterfaceError) as problem:
+                failures += 1
+                logger.warning("finish repeated items=%s: %s", len(batch), " ".join(str(problem).split())[:300])
+                close_old_connections()
+                time.sleep(min(LONGEST_BACKOFF, 0.05 * 2 ** min(failures, 10)))
+            except Exception:  # never lose the thread: results would pile up unseen
+                failures += 1
+                logger.exception("finish failed items=%s", len(batch))
+                close_old_connections()
+                time.sleep(min(LONGEST_BACKOFF, 0.05 * 2 ** min(failures, 10)))
+        for _ in batch:
+            self._done.popleft()

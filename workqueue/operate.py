@@ -1,0 +1,120 @@
+"""What an operator does to items: cancel, release, drop. One row's refusal never stops the others."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from django.db import transaction
+
+from audit import clock, ledger
+from audit.ledger import RunRecord
+from workqueue import wakeup
+from workqueue.finish import RETURNED
+from workqueue.models import WorkItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one item."""
+
+    item_id: int
+    done: bool
+    text: str  # a sentence for the operator
+
+
+def cancel(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+    """End waiting and executing items; each gets its Run, outcome cancelled.
+
+    What an executing one has committed stays; its handler meets ClaimLost at its next
+    query, and its result, when it comes, is kept as a late one.
+    """
+
+    def act(item: WorkItem) -> str | None:
+        if item.status == WorkItem.Status.HELD:
+            return None
+        _record(item, error=f"cancelled by {who}: {why}" if why else f"cancelled by {who}")
+        item.delete()
+        return "cancelled"
+
+    return _each(item_ids, act, verb="cancelled", who=who, origin=origin, why=why, tenants=tenants, refusal="it is held: release or drop it")
+
+
+def release(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+    """Let workers have held items again, with a clean slate of recoveries."""
+
+    def act(item: WorkItem) -> str | None:
+        held = WorkItem.objects.held().filter(pk=item.pk)
+        released = held.update(**RETURNED, not_before=clock.DatabaseNow(), recoveries=0, failures=0, held_reason="")
+        return "released" if released else None
+
+    return _each(item_ids, act, verb="released", who=who, origin=origin, why=why, tenants=tenants, refusal="it is not held")
+
+
+def drop(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+    """Delete held items; each gets a Run, outcome cancelled, so that nothing vanishes."""
+
+    def act(item: WorkItem) -> str | None:
+        if item.status != WorkItem.Status.HELD:
+            return None
+        _record(item, error=f"dropped by {who}: {why}" if why else f"dropped by {who}")
+        item.delete()
+        return "dropped"
+
+    return _each(item_ids, act, verb="dropped", who=who, origin=origin, why=why, tenants=tenants, refusal="it is not held: cancel it instead")
+
+
+def _each(
+    item_ids: Iterable[int],
+    act: Callable[[WorkItem], str | None],
+    *,
+    verb: str,
+    who: str,
+    origin: str,
+    why: str,
+    tenants: frozenset[int] | None,
+    refusal: str,
+) -> list[Result]:
+    results = []
+    for item_id in item_ids:
+        with transaction.atomic():
+            item = WorkItem.objects.select_for_update().filter(pk=item_id).first()
+            if item is None or (tenants is not None and item.tenant_id not in tenants):
+                results.append(Result(item_id=item_id, done=False, text="it is no longer in the queue"))
+                continue
+            name, before = f"item:{item.pk} {item.handler} {item.tenant_slug}", item.status
+            if (done := act(item)) is None:
+                results.append(Result(item_id=item_id, done=False, text=refusal))
+                continue
+            ledger.change(who=who, origin=origin, subject=name, verb=verb, old={"status": before}, new={"status": done}, why=why, tenant_id=item.tenant_id)
+        results.append(Result(item_id=item_id, done=True, text=done))
+    if any(result.done for result in results):
+        wakeup.notify()
+    return results
+
+
+def _record(item: WorkItem, *, error: str) -> None:
+    """The Run of an item that an operator ended; a waiting one had no claim to take its id from."""
+    now: datetime = clock.now()
+    record = RunRecord(
+        id=item.claim_id or clock.uuid7(now),
+        item_id=item.pk,
+        tenant_id=item.tenant_id,
+        tenant=item.tenant_slug,
+        handler=item.handler,
+        dedup_key=item.dedup_key,
+        tick_id=item.tick_id,
+        trigger=item.trigger,
+        slot=item.slot,
+        enqueued_at=item.enqueued_at,
+        claimed_at=item.claimed_at,
+        started_at=item.started_at,
+        finished_at=now,
+        node_id=item.node_id,
+        node=item.node,
+        attempt=item.attempts,
+        recoveries=item.recoveries,
+        outcome="cancelled",
+        error=error,
+    )
+    ledger.record([record], finish_id=uuid4())

@@ -1,0 +1,158 @@
+"""Abandoned claims -> pending, failed or held, as their row says.
+
+Called by every worker at WORKER_RECLAIM_INTERVAL_MS and, by any live process, with
+the beat that judges others. A claim is abandoned when it was not renewed for
+WORKER_CLAIM_TIMEOUT_SECONDS or its node is stopped; each gets its Run in the same
+transaction, so that a late finish finds it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from audit import clock, ledger
+from audit.ledger import RunRecord
+from workqueue import finish, sql, wakeup
+from workqueue.models import Node, WorkItem
+
+logger = logging.getLogger(__name__)
+
+BATCH = 200  # items per transaction
+MOST_RECOVERIES = 3  # then the item is poison and held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """What renewing found in the database."""
+
+    held: set[UUID]  # claims of this node
+    strays: list[tuple[int, UUID]]  # claimed over a beat ago and not in memory: item, claim
+
+
+def renew(*, node_id: UUID, in_memory: set[UUID], beat: timedelta) -> Renewal:
+    """Renew every claim of this node."""
+    if connection.vendor == "postgresql":
+        params = {"node_id": node_id, "now": clock.fixed(), "beat_s": beat.total_seconds()}
+        rows = sql.fast(sql.RENEW, params)
+    else:
+        mine = WorkItem.objects.executing().filter(node_id=node_id)
+        before = clock.now() - beat
+        rows = [(i, c, at < before) for i, c, at in mine.values_list("id", "claim_id", "claimed_at")]
+        if rows:
+            mine.update(renewed_at=clock.DatabaseNow())
+    strays = [(item, claim) for item, claim, old in rows if old and claim not in in_memory]
+    return Renewal(held={claim for _, claim, _ in rows}, strays=strays)
+
+
+def lost(claims: Sequence[UUID]) -> set[UUID]:
+    """Which of these claims are no longer any live item's."""
+    still = WorkItem.objects.filter(claim_id__in=claims).values_list("claim_id", flat=True)
+    return set(claims) - set(still)
+
+
+def reclaim(*, claim_timeout: timedelta) -> int:
+    """Settle what was abandoned; return how many items that were."""
+    total = 0
+    while count := _reclaim_batch(_abandoned(claim_timeout)):
+        total += count
+        if count < BATCH:
+            break
+    if total:
+        wakeup.notify()
+    return total
+
+
+def give_up(claims: Sequence[UUID], *, reason: str) -> int:
+    """Abandon this process's own claims at the end of its drain. Not a recovery: nothing died."""
+    own = WorkItem.objects.executing().filter(claim_id__in=claims)
+    count = _reclaim_batch(own, reason=reason, recovery=0)
+    if count:
+        wakeup.notify()
+    return count
+
+
+def _abandoned(claim_timeout: timedelta) -> QuerySet[WorkItem]:
+    stopped = Node.objects.filter(id=OuterRef("node_id"), status=Node.Status.STOPPED)
+    known = Node.objects.filter(id=OuterRef("node_id"))
+    return WorkItem.objects.executing().filter(
+        Q(renewed_at__lt=clock.earlier(claim_timeout)) | Exists(stopped) | ~Exists(known)
+    )
+
+
+def _reclaim_batch(abandoned: QuerySet[WorkItem], *, reason: str = "", recovery: int = 1) -> int:
+    if not abandoned.exists():
+        return 0  # looking takes no lock
+    with transaction.atomic():
+        rows = list(abandoned.select_for_update(skip_locked=True, of=("self",)).order_by("id")[:BATCH])
+        beats = dict(Node.objects.filter(id__in={row.node_id for row in rows}).values_list("id", "heartbeat_at"))
+        now = clock.now()
+        records = []
+        for row in rows:
+            because = reason or _because(row, beats)
+            outcome, error = _settle(row, because=because, recovery=recovery)
+            records.append(_run_of(row, outcome=outcome, error=error, now=now))
+        if records:
+            ledger.record(records, finish_id=uuid4())
+    for row in rows:
+        logger.warning("claim abandoned handler=%s tenant=%s claim=%s node=%s", row.handler, row.tenant_slug, row.claim_id, row.node)
+    return len(rows)
+
+
+def _because(row: WorkItem, beats: dict[UUID, object]) -> str:
+    beat = beats.get(row.node_id) if row.node_id else None
+    last = f"last heartbeat {beat:%Y-%m-%d %H:%M:%S} UTC" if beat else "its process is not known any more"
+    return f"abandoned by {row.node or 'an unknown process'}, {last}"
+
+
+def _settle(row: WorkItem, *, because: str, recovery: int) -> tuple[str, str]:
+    """Move the item on by its row's rule; return outcome and error of the attempt."""
+    recoveries = row.recoveries + recovery
+    item = WorkItem.objects.filter(id=row.id)
+    if row.abandon == WorkItem.Abandon.FAIL:
+        item.delete()
+        return "failed", f"{because}; its row says fail: it is not run again"
+    if row.abandon == WorkItem.Abandon.HOLD:
+        text = f"{because}; its row says hold: release or drop it"
+        item.update(**_held(text, recoveries))
+        return "abandoned", text
+    if recoveries >= MOST_RECOVERIES:
+        text = f"its worker died {recoveries} times while it ran; held: release it to try again, or drop it ({because})"
+        item.update(**_held(text, recoveries))
+        return "failed", text
+    text = f"{because}; returned to the queue"
+    item.update(**finish.RETURNED, not_before=clock.DatabaseNow(), recoveries=recoveries, last_error=text)
+    return "abandoned", text
+
+
+def _held(text: str, recoveries: int) -> dict[str, object]:
+    forgotten = {**finish.RETURNED, "status": WorkItem.Status.HELD}
+    return {**forgotten, "held_reason": text, "last_error": text, "recoveries": recoveries}
+
+
+def _run_of(row: WorkItem, *, outcome: str, error: str, now: object) -> RunRecord:
+    return RunRecord(
+        id=row.claim_id,
+        item_id=row.id,
+        tenant_id=row.tenant_id,
+        tenant=row.tenant_slug,
+        handler=row.handler,
+        dedup_key=row.dedup_key,
+        tick_id=row.tick_id,
+        trigger=row.trigger,
+        slot=row.slot,
+        enqueued_at=row.enqueued_at,
+        claimed_at=row.claimed_at,
+        started_at=row.started_at,
+        finished_at=now,
+        node_id=row.node_id,
+        node=row.node,
+        attempt=row.attempts,
+        recoveries=row.recoveries,
+        outcome=outcome,
+        error=error,
+    )

@@ -1,0 +1,141 @@
+"""The slots of a worker: its threads, and what they have in hand.
+
+A claimed item waits, runs, and is done. Who takes its key out of `waiting` or
+`running` owns what happens to it next (dict.pop is atomic), so a slot, the watch over
+time limits and the hand-back at a drain never act on one attempt together.
+
+Daemon threads of our own: a ThreadPoolExecutor with a stuck thread holds up exit.
+"""
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+from statistics import median
+from uuid import UUID
+
+from django.db import connections
+
+from audit import clock
+from workqueue import run
+from workqueue.attempt import Attempt, Finished
+from workqueue.context import Outcome
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = 32  # durations that a handler's median is taken of
+ENOUGH = 5  # samples before a handler may be called fast
+
+
+class Slots:
+    """Threads that run attempts, and the attempts."""
+
+    def __init__(self, *, done: Callable[[Finished], None], ready: Callable[[], bool], stopping: Callable[[], bool]) -> None:
+        """`done` takes each finished attempt; nothing starts while `ready` says False."""
+        self.waiting: dict[UUID, Attempt] = {}
+        self.running: dict[UUID, Attempt] = {}
+        self.stuck: dict[UUID, Attempt] = {}  # failed by time limit; their threads go on
+        self.offered = 0  # threads wanted
+        self._done, self._ready, self._stopping = done, ready, stopping
+        self._urgent: deque[Attempt] = deque()  # claimed into a free slot
+        self._prefetched: deque[Attempt] = deque()
+        self._tokens: SimpleQueue[bool] = SimpleQueue()  # True: take one; False: retire
+        self._threads = 0
+        self._durations: dict[str, deque[float]] = {}
+
+    def resize(self, wanted: int) -> None:
+        """Offer so many slots: new threads at once, fewer as they fall idle."""
+        self.offered = wanted
+        while self._threads < wanted:
+            self._start_thread()
+        while self._threads > wanted:
+            self._threads -= 1
+            self._tokens.put(False)
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """Take claimed attempts in hand."""
+        for attempt in attempts:
+            self.waiting[attempt.claimed.claim_id] = attempt
+            (self._prefetched if attempt.prefetched else self._urgent).append(attempt)
+            self._tokens.put(True)
+
+    def take_back(self, *, claimed_before: float | None = None) -> list[Attempt]:
+        """Take out what has not begun (and, where given, was claimed before that steady time)."""
+        candidates = [a for a in list(self.waiting.values()) if claimed_before is None or a.taken_at < claimed_before]
+        return [a for a in candidates if self.waiting.pop(a.claimed.claim_id, None)]
+
+    def over_time(self) -> list[Attempt]:
+        """Take out the running attempts whose time limit has passed; their threads become stuck."""
+        now = clock.steady()
+        late = [a for a in list(self.running.values()) if a.deadline <= now]
+        taken = [a for a in late if self.running.pop(a.claimed.claim_id, None)]
+        for attempt in taken:
+            attempt.closed = True
+            self.stuck[attempt.claimed.claim_id] = attempt
+            self._threads -= 1  # it is no slot any more
+        return taken
+
+    def next_deadline(self) -> float:
+        """Seconds until the first time limit of what runs; infinite where nothing does."""
+        return min((a.deadline for a in list(self.running.values())), default=float("inf")) - clock.steady()
+
+    def in_hand(self) -> int:
+        """What waits and runs."""
+        return len(self.waiting) + len(self.running)
+
+    def median(self, handler: str) -> float | None:
+        """Seconds that the handler's recent runs took; None before there are enough."""
+        durations = self._durations.get(handler)
+        return median(list(durations)) if durations and len(durations) >= ENOUGH else None
+
+    def _start_thread(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._slot, name="slot", daemon=True).start()
+
+    def _slot(self) -> None:
+        try:
+            while self._tokens.get():
+                while not self._ready():  # a worker that cannot reach the database starts nothing
+                    time.sleep(0.1)
+                attempt = self._urgent.popleft() if self._urgent else self._pop_prefetched()
+                if attempt is not None and self.waiting.pop(attempt.claimed.claim_id, None) and not self._run(attempt):
+                    return
+        finally:
+            connections.close_all()
+
+    def _pop_prefetched(self) -> Attempt | None:
+        try:
+            return self._prefetched.popleft()
+        except IndexError:  # an urgent one was taken for this token by another slot
+            return self._urgent.popleft() if self._urgent else None
+
+    def _run(self, attempt: Attempt) -> bool:
+        """Run it to its end. False: its time limit replaced this thread meanwhile."""
+        claim_id = attempt.claimed.claim_id
+        began = clock.steady()
+        attempt.thread = threading.current_thread()
+        attempt.deadline = began + attempt.claimed.time_limit_s
+        self.running[claim_id] = attempt
+        finished = run.run(attempt, stopping=self._stopping)
+        mine = self.running.pop(claim_id, None) is not None
+        self.stuck.pop(claim_id, None)
+        handler = attempt.claimed.handler
+        durations = self._durations.get(handler) or self._durations.setdefault(handler, deque(maxlen=SAMPLES))
+        durations.append(clock.steady() - began)
+        # One that came after its limit is kept as well: finish makes it a late result.
+        self._done(finished)
+        return mine
+
+
+def failed_by_limit(attempt: Attempt) -> Finished:
+    """The outcome of an attempt that ran over its limit, its thread's stack in the transcript."""
+    limit = attempt.claimed.time_limit_s
+    frame = sys._current_frames().get(attempt.thread.ident or 0) if attempt.thread else None
+    stack = "".join(traceback.format_stack(frame)) if frame else "its thread has ended\n"
+    attempt.transcript.write(logging.ERROR, f"time limit of {limit} s reached; its thread stands here:\n{stack}")
+    error = f"time limit of {limit} s reached; what it still does does not count"
+    return Finished(attempt, Outcome(failed=1), "failed", error, clock.now())
