@@ -1,0 +1,29 @@
+"""What can go wrong when time ticks. The docstring is the message."""
+
+
+class SchedulerError(Exception):
+    """The scheduler could not do what was asked."""
+
+    def __init__(self, message: str = "") -> None:
+        """Take the class's docstring where no message is given."""
+        super().__init__(message or (self.__doc__ or "").strip())
+
+
+class InvalidCadence(SchedulerError):
+    """This is not a cadence."""
+
+
+class NotMaster(SchedulerError):
+    """This process is not master: the term is over."""
+
+
+class Unsure(NotMaster):
+    """Whether this process is still master is not known: no act until its lease is renewed."""
+
+
+class HandlerPaused(SchedulerError):
+    """The handler is paused; confirm to run it all the same."""
+
+
+class StepFailed(SchedulerError):
+    """A step of the bootstrap failed."""
