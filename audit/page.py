@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Concatenate
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -79,3 +80,9 @@ def patterns(app: str) -> list[URLPattern]:
         return []
     found: list[URLPattern] = import_module(name).urlpatterns
     return found
+
+
+def require(request: HttpRequest, permission: str) -> None:
+    """Refuse a reader without the permission, on the server, whatever the page shows."""
+    if not request.user.has_perm(permission):
+        raise PermissionDenied

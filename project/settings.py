@@ -86,3 +86,4 @@ KEEP_ALIVE = timedelta(seconds=env.int("FALCON_SERVER_KEEP_ALIVE_SECONDS", defau
 WORKER_DRAIN_TIMEOUT = timedelta(seconds=env.int("WORKER_DRAIN_TIMEOUT_S", default=20))
 WORKQUEUE_HANDLERS = "scheduler.timetable.TIMETABLE"
 WORKQUEUE_HANDLERS_PACKAGE = "scheduler.handlers"
+AUDIT_NAMES = "workqueue.names"  # who knows what handlers and tenants are called
