@@ -24,3 +24,7 @@ class InvalidValues(WorkqueueError):
         """`problems`: key -> the sentence to show beside it."""
         self.problems = problems
         super().__init__(" ".join(f"{key}: {text}" for key, text in problems.items()))
+
+
+class VersionConflict(WorkqueueError):
+    """Somebody saved a newer version meanwhile. Nothing of theirs was overwritten."""

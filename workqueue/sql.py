@@ -80,7 +80,9 @@ WHERE id = ANY(ARRAY(SELECT id FROM workqueue_workitem
 RETURNING id, claim_id, claimed_at < {_NOW} - make_interval(secs => %(beat_s)s)"""  # noqa: S608
 
 
-def fast(statement: str, params: Mapping[str, Any], *, row: Callable[..., Any] | None = None) -> list[Any]:
+def fast(
+    statement: str, params: Mapping[str, Any], *, row: Callable[..., Any] | None = None
+) -> list[Any]:
     """Send a hot statement with server-side binding and binary results; return its rows.
 
     Django's own cursor merges parameters into the text, which costs more than the
@@ -92,3 +94,24 @@ def fast(statement: str, params: Mapping[str, Any], *, row: Callable[..., Any] |
             cursor.row_factory = lambda _: row
         cursor.execute(statement, params, prepare=settings.DATABASE_LISTEN, binary=True)
         return cursor.fetchall()
+
+
+# --- workqueue.live
+
+# Settings and pauses in one statement, as two texts: an idle process asks every 5 s
+# and may not spend a transaction on each. Scalar sub-selects, so that the scheduler's
+# look can carry them too; JSON aggregates are beyond the ORM on both databases.
+# No percent sign: a caller's statement has parameters of its own.
+_LIVE_NAME = "Worker Node Configuration"
+_LIVE_PAUSES = """FROM workqueue_pause p LEFT JOIN workqueue_tenant t ON t.id = p.tenant_id
+  WHERE p.ended_at IS NULL"""
+_LIVE_PAUSE = """'id', p.id, 'scope', p.scope, 'handler', p.handler, 'tenant_id', p.tenant_id,
+  'tenant', t.slug, 'reason', p.reason, 'who', p.who, 'since', p.since, 'until', p.until"""
+
+LIVE_POSTGRESQL = f"""(SELECT json_build_object('version', s.version, 'values', s."values"::text)
+  FROM workqueue_setting s WHERE s.name = '{_LIVE_NAME}' ORDER BY s.version DESC LIMIT 1)::text,
+(SELECT json_agg(json_build_object({_LIVE_PAUSE}) ORDER BY p.id) {_LIVE_PAUSES})::text"""  # noqa: S608
+
+LIVE_SQLITE = f"""(SELECT json_object('version', s.version, 'values', s."values")
+  FROM workqueue_setting s WHERE s.name = '{_LIVE_NAME}' ORDER BY s.version DESC LIMIT 1),
+(SELECT json_group_array(json_object({_LIVE_PAUSE})) {_LIVE_PAUSES})"""  # noqa: S608

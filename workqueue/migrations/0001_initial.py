@@ -6,6 +6,8 @@ import re
 from django.conf import settings
 from django.db import migrations, models
 
+import workqueue.models.setting
+
 
 class Migration(migrations.Migration):
 
@@ -38,7 +40,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=64)),
                 ('version', models.PositiveIntegerField()),
-                ('values', models.JSONField(default=dict)),
+                ('values', models.JSONField(decoder=workqueue.models.setting.PatientDecoder, default=dict)),
                 ('at', models.DateTimeField()),
                 ('who', models.CharField(max_length=150)),
                 ('origin', models.CharField(max_length=8)),
@@ -81,7 +83,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workqueue.tenant')),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('handler', ''), ('scope', 'everything'), ('tenant', None)), models.Q(('scope__in', ['handler', 'job_type']), ('tenant', None), models.Q(('handler', ''), _negated=True)), models.Q(('handler', ''), ('scope', 'tenant'), ('tenant__isnull', False)), _connector='OR'), name='pause_names_what_its_scope_needs')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope', 'everything')), fields=('scope',), name='pause_one_of_everything'), models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope__in', ['handler', 'job_type'])), fields=('scope', 'handler'), name='pause_one_per_handler_or_job_type'), models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope', 'tenant')), fields=('tenant',), name='pause_one_per_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('handler', ''), ('scope', 'everything'), ('tenant', None)), models.Q(('scope__in', ['handler', 'job_type']), ('tenant', None), models.Q(('handler', ''), _negated=True)), models.Q(('handler', ''), ('scope', 'tenant'), ('tenant__isnull', False)), _connector='OR'), name='pause_names_what_its_scope_needs')],
             },
         ),
         migrations.CreateModel(

@@ -46,7 +46,9 @@ class WorkItem(models.Model):
     tenant = models.ForeignKey(
         "workqueue.Tenant", models.DO_NOTHING, db_constraint=False, db_index=False
     )
-    tenant_slug = models.CharField(max_length=64)  # as it was at enqueue, for the ledger
+    tenant_slug = models.CharField(
+        max_length=64
+    )  # as it was at enqueue, for the ledger
     handler = models.CharField(max_length=64)  # timetable key: "webhooks.retry"
     dedup_key = models.CharField(max_length=200, default="", blank=True)  # "" for ticks
     status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)

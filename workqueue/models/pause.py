@@ -43,11 +43,31 @@ class Pause(models.Model):
 
     class Meta:
         constraints = [
+            # One pause of a thing at a time: ending it must end it. (Three rows, since
+            # SQLite cannot call two NULLs equal.)
+            models.UniqueConstraint(
+                fields=["scope"],
+                name="pause_one_of_everything",
+                condition=Q(ended_at=None, scope="everything"),
+            ),
+            models.UniqueConstraint(
+                fields=["scope", "handler"],
+                name="pause_one_per_handler_or_job_type",
+                condition=Q(ended_at=None, scope__in=["handler", "job_type"]),
+            ),
+            models.UniqueConstraint(
+                fields=["tenant"],
+                name="pause_one_per_tenant",
+                condition=Q(ended_at=None, scope="tenant"),
+            ),
             models.CheckConstraint(
                 name="pause_names_what_its_scope_needs",
                 condition=(
                     Q(scope="everything", handler="", tenant=None)
-                    | (Q(scope__in=["handler", "job_type"], tenant=None) & ~Q(handler=""))
+                    | (
+                        Q(scope__in=["handler", "job_type"], tenant=None)
+                        & ~Q(handler="")
+                    )
                     | Q(scope="tenant", handler="", tenant__isnull=False)
                 ),
             ),
