@@ -4,11 +4,18 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-
 
 def main() -> None:
     """Run the command named in the arguments."""
+    if sys.version_info < (3, 13):  # noqa: UP036 - who has an older one meets this first
+        found = ".".join(str(part) for part in sys.version_info[:3])
+        sys.stderr.write(
+            "millrace: Python 3.13 or newer is needed, this is %s; `uv run manage.py` brings its own\n"
+            % found
+        )
+        raise SystemExit(78)
+    from django.core.management import execute_from_command_line
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     execute_from_command_line(sys.argv)
 

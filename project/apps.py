@@ -5,6 +5,10 @@ from django.contrib.admin.apps import AdminConfig as StockAdminConfig
 class ProjectConfig(AppConfig):
     name = "project"
 
+    def ready(self) -> None:
+        """Register the checks."""
+        from project import checks  # noqa: F401
+
 
 class AdminConfig(StockAdminConfig):
     default_site = "project.admin_site.MillraceAdminSite"

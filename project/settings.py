@@ -1,25 +1,98 @@
-"""Settings: the only reader of the environment."""
+"""Settings: the only reader of the environment. The registry is project/environment.py."""
 
 import os
+import tomllib
+from base64 import urlsafe_b64encode
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import urlsplit
 
-import environ
+from django.utils.csp import CSP
+
+from project import configuration, private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.FileAwareEnv()
+CONFIGURATION = configuration.read(os.environ, dotenv=BASE_DIR / ".env")
+if CONFIGURATION.problems:
+    configuration.refuse(CONFIGURATION.problems)
+env = CONFIGURATION
 
 # --- which installation
-DJANGO_ENV = os.environ.get("DJANGO_ENV", "development")
-SECRET_KEY = os.environ.get("SECRET_KEY", "development")
-DEBUG = False
-ALLOWED_HOSTS = ["*"]
-SERVER_TIME_ZONE = TIME_ZONE = os.environ.get("SERVER_TIME_ZONE", "UTC")
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
+    "version"
+]
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
+    "version"
+]
+DJANGO_ENV: str = env.DJANGO_ENV
+PRODUCTION = DJANGO_ENV == "production"
+TESTING = DJANGO_ENV == "test"
+FALCON_MODE: str = env.FALCON_MODE
+DEBUG = False  # pages with a traceback are for nobody; the log has it
+SERVER_TIME_ZONE = TIME_ZONE = env.SERVER_TIME_ZONE
 USE_TZ = True
+VAR = BASE_DIR / "var"  # what a laptop's installation keeps besides its database
+
+# --- database
+_database: dict[str, Any] = env.DATABASE_URL or {
+    "ENGINE": "django.db.backends.sqlite3",
+    "NAME": str(BASE_DIR / "millrace.sqlite3"),
+}
+SQLITE = _database["ENGINE"].endswith("sqlite3")
+if SQLITE:
+    _database["NAME"] = str(BASE_DIR / _database["NAME"])
+    _database["OPTIONS"] = {
+        **_database.get("OPTIONS", {}),
+        # Take the write lock at BEGIN: a transaction that read first would fail when it writes.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,  # seconds
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+else:
+    _database["OPTIONS"] = {
+        "connect_timeout": 5,  # seconds
+        # A peer that vanished without a word is noticed within half a minute.
+        "keepalives": 1,
+        "keepalives_idle": 15,  # seconds
+        "keepalives_interval": 5,  # seconds
+        "keepalives_count": 3,
+        **_database.get("OPTIONS", {}),
+    }
+    _database["CONN_MAX_AGE"] = 0  # the pool keeps connections
+    _database["DISABLE_SERVER_SIDE_CURSORS"] = not env.DATABASE_LISTEN
+DATABASES = {"default": _database}
+DATABASE_LISTEN: bool = env.DATABASE_LISTEN
+DATABASE_DIRECT_URL: str = env["DATABASE_DIRECT_URL"].text
+DATABASE_WAIT = timedelta(seconds=env.DATABASE_WAIT_S)
+DB_POOL_SIZE: int | None = env.DB_POOL_SIZE  # connections; None: what the role needs
+DB_MAX_OVERFLOW: int | None = env.DB_MAX_OVERFLOW
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- secrets
+PRIVATE_FOLDER = Path(_database["NAME"]).parent if SQLITE else BASE_DIR
+if TESTING:
+    SECRET_KEY: str = env.SECRET_KEY or "for tests only"
+else:
+    SECRET_KEY = env.SECRET_KEY or private.values(PRIVATE_FOLDER)["SECRET_KEY"]
+SECRET_KEY_FALLBACKS: list[str] = env.SECRET_KEY_FALLBACKS or []
+
+
+def _derived(key: str) -> str:
+    return urlsafe_b64encode(
+        sha256(b"millrace fields:" + key.encode()).digest()
+    ).decode()
+
+
+FIELD_KEYS: list[str] = env.FIELD_KEY or [
+    _derived(key) for key in (SECRET_KEY, *SECRET_KEY_FALLBACKS)
+]
 
 # --- applications
-DOMAIN_APPS: list[str] = []
+DOMAIN_APPS: list[str] = [
+    "scheduler.handlers.archival",
+]
 INSTALLED_APPS = [
     "project.apps.ProjectConfig",
     "scheduler",
@@ -39,10 +112,24 @@ INSTALLED_APPS = [
 ]
 
 # --- web
+PORT: int = env.PORT
+BIND: str = env.BIND
+BASE_URL: str = env.BASE_URL or f"http://localhost:{PORT}"
+ALLOWED_HOSTS: list[str] = env.ALLOWED_HOSTS or [
+    *({urlsplit(env.BASE_URL).hostname} if env.BASE_URL else ()),
+    *("localhost", "127.0.0.1", "[::1]"),
+]
+CSRF_TRUSTED_ORIGINS = [BASE_URL] if env.BASE_URL else []
+WEB_PROCESSES: int = env.WEB_PROCESSES
+WEB_THREADS: int = env.WEB_THREADS
+ACCESS_LOG: bool = env.ACCESS_LOG
 ROOT_URLCONF = "project.urls"
 WSGI_APPLICATION = "project.wsgi.application"
 MIDDLEWARE = [
+    "project.probes.Probes",  # first: they answer to any host, without TLS, session and database
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "project.headers.PermissionsPolicy",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -50,6 +137,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
 TEMPLATES = [
     {
@@ -59,31 +147,127 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.csp",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ]
         },
     }
 ]
-STATIC_URL = "static/"
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 
-# --- database
-DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{BASE_DIR / 'millrace.sqlite3'}")}
-# The folder of a Unix socket stands in a URL with its slashes as %2F.
-DATABASES["default"]["HOST"] = unquote(DATABASES["default"].get("HOST") or "")
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,  # seconds
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+# --- static files
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "static" / "collected" if PRODUCTION else None
+WHITENOISE_USE_FINDERS = not PRODUCTION  # a laptop serves them from where they stand
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# --- security
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF, CSP.NONCE],
+    "style-src": [CSP.SELF, CSP.NONCE],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "frame-ancestors": [CSP.NONE],
+}
+HTTPS: bool = env.HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0  # a year
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.TRUST_PROXY else None
+)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_AGE = 12 * 3600  # seconds: a working day
+X_FRAME_OPTIONS = "DENY"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+if TESTING:  # a slow hash is the point of the others, and most of the time of a test
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# --- log
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "text": {"()": "project.logs.Text"},
+        "json": {"()": "project.logs.Json"},
+    },
+    "filters": {"outside_attempts": {"()": "audit.capture.OutsideAttempts"}},
+    "handlers": {
+        # Standard error: what commands print on standard output is data.
+        "console": {
+            "class": "logging.StreamHandler",
+            "level": env.LOG_LEVEL,
+            "formatter": env.LOG_FORMAT,
+            "filters": ["outside_attempts"],
+        },
+        "transcript": {"class": "audit.capture.TranscriptHandler", "level": "INFO"},
+    },
+    "root": {
+        "level": "DEBUG" if env.LOG_LEVEL == "DEBUG" else "INFO",
+        "handlers": ["console", "transcript"],
+    },
+    "loggers": {
+        "django": {"level": "INFO"},  # its own handlers are replaced by the root's
+        "django.server": {"handlers": [], "propagate": True},
+        # A line per statement or request; addresses of reports are secrets.
+        "httpx": {"level": "WARNING"},
+        "httpcore": {"level": "WARNING"},
+        "psycopg.pool": {"level": "ERROR"},
+    },
+}
+
+if (BASE_DIR / "workqueue" / "middleware.py").exists():  # until it lands
+    MIDDLEWARE.append("workqueue.middleware.TenantScope")
+
+# --- e-mail
+DEFAULT_FROM_EMAIL: str = env.EMAIL_FROM
+MAILERS: dict[str, dict[str, Any]] = {}
+if env.EMAIL_URL:
+    MAILERS["default"] = env.EMAIL_URL
+elif TESTING:
+    MAILERS["default"] = {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}
+elif not PRODUCTION:
+    MAILERS["default"] = {
+        "BACKEND": "django.core.mail.backends.filebased.EmailBackend",
+        "OPTIONS": {"file_path": str(VAR / "mail")},
     }
-DATABASE_LISTEN = True
-DB_POOL_SIZE: int | None = None  # connections; None: what the role needs
-DB_MAX_OVERFLOW: int | None = None
 
 # --- engine
-KEEP_ALIVE = timedelta(seconds=env.int("FALCON_SERVER_KEEP_ALIVE_SECONDS", default=25))
-WORKER_DRAIN_TIMEOUT = timedelta(seconds=env.int("WORKER_DRAIN_TIMEOUT_S", default=20))
+KEEP_ALIVE = timedelta(seconds=env.FALCON_SERVER_KEEP_ALIVE_SECONDS)
+WORKER_DRAIN_TIMEOUT = timedelta(seconds=env.WORKER_DRAIN_TIMEOUT_S)
+WAKE_SOCKET: str = env.MILLRACE_WAKE_SOCKET or ""  # folder; "": no sockets
 WORKQUEUE_HANDLERS = "scheduler.timetable.TIMETABLE"
 WORKQUEUE_HANDLERS_PACKAGE = "scheduler.handlers"
-AUDIT_NAMES = "workqueue.names"  # who knows what handlers and tenants are called
+AUDIT_NAMES = "workqueue.names"
+
+# --- handlers
+HEARTBEAT_URL: str = env.HEARTBEAT_URL or ""
+HEARTBEAT_STYLE: str = env.HEARTBEAT_STYLE
+HEARTBEAT_TOKEN: str = env.HEARTBEAT_TOKEN or ""
+ARCHIVE_ROOT = Path(env.ARCHIVE_ROOT or VAR / "archive")
+ARCHIVE_MAX_SECONDS: int = env.ARCHIVE_MAX_SECONDS
+STORAGES["archive"] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {"location": str(ARCHIVE_ROOT), "base_url": None},
+}

@@ -1,6 +1,15 @@
-"""The addresses."""
+"""The addresses. What a mode does not serve does not exist there."""
 
+from django.conf import settings
 from django.contrib import admin
-from django.urls import path
+from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from project.modes import MODES
+
+urlpatterns: list[URLPattern | URLResolver] = []
+if MODES[settings.FALCON_MODE].admin:
+    urlpatterns = [
+        path("", RedirectView.as_view(pattern_name="admin:index")),
+        path("admin/", admin.site.urls),
+    ]

@@ -1,0 +1,103 @@
+"""checks: what is allowed, and will hurt. `manage.py check --deploy` says all of it.
+
+Ids stay for ever. What makes a start impossible is not here: it is refused by
+configuration.py before any command runs.
+"""
+
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Tags, Warning, register
+from django.db import DatabaseError, connection
+
+from project import environment, sql
+from workqueue.models import Node
+
+SPARE = 10  # connections for psql, backups and migrations
+
+
+@register(Tags.compatibility)
+def check_names(**_: Any) -> list[CheckMessage]:
+    """project.W001: a misspelt variable does nothing, silently."""
+    return [
+        Warning(
+            f"The environment variable {name} is not one of ours: it does nothing.",
+            hint="`manage.py showconfig` lists the variables that exist.",
+            id="project.W001",
+        )
+        for name in environment.unknown(os.environ)
+    ]
+
+
+@register(Tags.database, deploy=True)
+def check_database(**_: Any) -> list[CheckMessage]:
+    """project.W002: SQLite is for one machine."""
+    if not settings.SQLITE:
+        return []
+    return [
+        Warning(
+            "SQLite in production: one machine only, and a process that stops in a transaction stops all writers.",
+            hint="Set DATABASE_URL=postgresql://user:password@host:5432/name.",
+            id="project.W002",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def check_address(**_: Any) -> list[CheckMessage]:
+    """project.W003: links and forms need to know where people come in."""
+    if settings.CONFIGURATION.BASE_URL:
+        return []
+    return [
+        Warning(
+            f"BASE_URL is not set: links in e-mails lead to {settings.BASE_URL}.",
+            hint="Set BASE_URL=https://millrace.example.com, the address that people type.",
+            id="project.W003",
+        )
+    ]
+
+
+@register(Tags.database, deploy=True)
+def check_pool(**_: Any) -> list[CheckMessage]:
+    """project.W004: a worker keeps four connections for itself."""
+    size = settings.DB_POOL_SIZE
+    if settings.SQLITE or size is None or size + (settings.DB_MAX_OVERFLOW or 0) > 4:
+        return []
+    return [
+        Warning(
+            f"DB_POOL_SIZE={size}: a worker keeps 4 connections for itself and runs one item at a time with the rest.",
+            hint="Set DB_POOL_SIZE to WORKER_CONCURRENCY + 4, or leave it out.",
+            id="project.W004",
+        )
+    ]
+
+
+@register(Tags.database)
+def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """project.W005: all processes together may want more connections than there are."""
+    if settings.SQLITE or not databases:  # asked for by --database default
+        return []
+    try:
+        wanted, there = _budget()
+    except DatabaseError:
+        return []  # not migrated yet, or away: others say that
+    if wanted + SPARE <= there:
+        return []
+    return [
+        Warning(
+            f"The processes that run now may open {wanted} connections; the server offers {there}.",
+            hint=f"Raise max_connections to {wanted + SPARE} or more, lower DB_POOL_SIZE, or run fewer processes.",
+            id="project.W005",
+        )
+    ]
+
+
+def _budget() -> tuple[int, int]:
+    """Connections that live processes may open, and what the server offers."""
+    reports = Node.objects.alive().values_list("report", flat=True)
+    # Pool, beat, listener, notifier; who has not reported yet counts as a web process.
+    wanted = sum(int(report.get("pool") or 10) + 3 for report in reports)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.MAX_CONNECTIONS)
+        return wanted, int(cursor.fetchone()[0])

@@ -1,0 +1,65 @@
+"""gunicorn: how the web process is served; and the beat of each of its processes.
+
+Read by gunicorn itself (`-c python:project.gunicorn`). The beat is started after the
+fork and never at import, so that management commands, tests and a preloading master
+have none: a scheduler or a beat per import is a trap that others stepped into.
+"""
+
+import logging.config
+import os
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+from django.conf import settings
+from gunicorn.glogging import Logger
+
+from project.web_node import WebNode
+
+bind = f"{settings.BIND}:{settings.PORT}"
+worker_class = "gthread"
+workers = settings.WEB_PROCESSES
+threads = settings.WEB_THREADS
+preload_app = False  # a forked connection pool is shared memory of a socket
+control_socket_disable = True  # would want a writable home
+timeout = 60  # seconds without a sign of a process
+graceful_timeout = 10  # seconds for requests under way
+keepalive = 5  # seconds
+max_requests, max_requests_jitter = 20_000, 2_000  # what leaks, leaks not for ever
+worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108 - a disk may stall
+accesslog = "-" if settings.ACCESS_LOG else None
+
+logging.config.dictConfig(settings.LOGGING)
+_node = WebNode()
+
+
+class logger_class(Logger):  # noqa: N801 - gunicorn's name for it
+    """Lines in the same format, on the same way as all others; none for probes."""
+
+    def setup(self, cfg: Any) -> None:
+        """Take gunicorn's own handlers away."""
+        super().setup(cfg)
+        for log in (self.error_log, self.access_log):
+            log.handlers.clear()
+            log.propagate = True
+
+    def access(
+        self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any
+    ) -> None:
+        """Log a request."""
+        if environ.get("PATH_INFO") not in ("/livez", "/readyz", "/startupz"):
+            super().access(resp, req, environ, request_time)
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    """In the child, before it loads the application: it has a pool of its own."""
+
+
+def post_worker_init(worker: Any) -> None:
+    """In the child, with the application loaded: report it as a node."""
+    _node.start()
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """In the child, last."""
+    _node.stop()

@@ -1,0 +1,50 @@
+"""modes: which processes `start` runs for FALCON_MODE, in the order they are started."""
+
+import sys
+from dataclasses import dataclass
+
+MANAGE = (sys.executable, "manage.py")
+SERVE = (
+    sys.executable,
+    "-m",
+    "gunicorn",
+    "-c",
+    "python:project.gunicorn",
+    "project.wsgi:application",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One kind of child."""
+
+    name: str
+    command: tuple[str, ...]
+    last: bool = False  # stopped after all others: it answers probes while they drain
+
+
+WEB = Process(name="web", command=SERVE, last=True)
+SCHEDULER = Process(name="scheduler", command=(*MANAGE, "runscheduler"))
+WORKER = Process(name="worker", command=(*MANAGE, "runworker"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One value of FALCON_MODE."""
+
+    processes: tuple[Process, ...]
+    migrates: bool = False
+    admin: bool = False  # the admin's pages are served
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has a port."""
+        return WEB in self.processes
+
+
+MODES = {
+    "all": Mode(processes=(WEB, SCHEDULER, WORKER), migrates=True, admin=True),
+    "api": Mode(processes=(WEB, SCHEDULER), migrates=True),
+    "web": Mode(processes=(WEB,), admin=True),
+    "worker": Mode(processes=(WORKER,)),
+}

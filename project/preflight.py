@@ -1,0 +1,52 @@
+"""preflight: what would stop a process of `start` a second later, said in one line now."""
+
+import errno
+import socket
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+
+from project.modes import Mode
+from project.upgrade import Refused
+
+
+def preflight(mode: Mode) -> None:
+    """Refused: the port is taken, or the database's folder cannot be written."""
+    if settings.SQLITE:
+        _check_folder(Path(settings.DATABASES["default"]["NAME"]))
+    if mode.serves:
+        _check_port(settings.BIND, settings.PORT)
+
+
+def _check_folder(database: Path) -> None:
+    """SQLite writes its journal beside the file, so the folder counts too."""
+    try:
+        with tempfile.TemporaryFile(dir=database.parent):
+            pass
+        if database.exists():
+            with database.open("ab"):
+                pass
+    except OSError as problem:
+        raise Refused(
+            f"the database {database} cannot be written ({problem.strerror}); "
+            "correct the rights of its folder, or set DATABASE_URL=sqlite:////path/of/file"
+        ) from None
+
+
+def _check_port(host: str, port: int) -> None:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except socket.gaierror:
+        raise Refused(f"BIND {host!r} is no address of this machine") from None
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            text = f"port {port} is in use; stop what listens there, or set PORT to another"
+        elif problem.errno == errno.EACCES:
+            text = f"port {port} needs more rights than this user has; set PORT to 1024 or more"
+        elif problem.errno == errno.EADDRNOTAVAIL:
+            text = f"BIND {host!r} is no address of this machine"
+        else:
+            text = f"port {port} cannot be opened ({problem.strerror})"
+        raise Refused(text) from None

@@ -1,0 +1,8 @@
+"""wsgi: the web process's way in. Starts nothing: no thread, no scheduler, no query."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+application = get_wsgi_application()
