@@ -29,7 +29,9 @@ def now() -> datetime:
         return _fixed
     if (anchor := _anchor) is None:
         return datetime.fromtimestamp(time.time(), UTC)
-    return datetime.fromtimestamp(anchor[1] + time.clock_gettime(_STEADY) - anchor[0], UTC)
+    return datetime.fromtimestamp(
+        anchor[1] + time.clock_gettime(_STEADY) - anchor[0], UTC
+    )
 
 
 def steady() -> float:
@@ -89,7 +91,9 @@ class DatabaseNow(models.Func):
         super().__init__()
         self.once = once
 
-    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, list[Any]]:
+    def as_sql(
+        self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any
+    ) -> tuple[str, list[Any]]:
         """clock_timestamp(), which SQLite has as a registered function."""
         if _fixed is not None:
             value = connection.ops.adapt_datetimefield_value(_fixed)
@@ -116,11 +120,16 @@ class _Shifted(DatabaseNow):
         super().__init__(once=once)
         self.seconds = seconds
 
-    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, list[Any]]:
+    def as_sql(
+        self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any
+    ) -> tuple[str, list[Any]]:
         """An interval on PostgreSQL; SQLite's registered function takes the shift."""
         if connection.vendor == "postgresql":
             text, params = super().as_sql(compiler, connection)
-            return f"({text} + make_interval(secs => %s::float8))", [*params, self.seconds]
+            return f"({text} + make_interval(secs => %s::float8))", [
+                *params,
+                self.seconds,
+            ]
         return "clock_timestamp(%s)", [self.seconds]
 
 
@@ -142,9 +151,13 @@ def register_functions(*, connection: BaseDatabaseWrapper, **_: object) -> None:
     """Give SQLite clock_timestamp() and uuid7(), in Django's own formats."""
     if connection.vendor == "sqlite":
         connection.connection.create_function("clock_timestamp", -1, _sqlite_now)
-        connection.connection.create_function("uuid7", 0, lambda: uuid7(datetime.fromtimestamp(time.time(), UTC)).hex)
+        connection.connection.create_function(
+            "uuid7", 0, lambda: uuid7(datetime.fromtimestamp(time.time(), UTC)).hex
+        )
 
 
 def _sqlite_now(shift: float = 0.0) -> str:
-    moment = (_fixed or datetime.fromtimestamp(time.time(), UTC)) + timedelta(seconds=shift)
+    moment = (_fixed or datetime.fromtimestamp(time.time(), UTC)) + timedelta(
+        seconds=shift
+    )
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")

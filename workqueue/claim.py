@@ -98,7 +98,9 @@ def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Cla
     on_postgresql = connection.vendor == "postgresql"
     take = _claim_postgresql if on_postgresql else _claim_sqlite
     got = sorted(take(demand, node_id, node, marks), key=lambda c: (c.not_before, c.id))
-    by_handler: dict[str, list[Claimed]] = {handler: [] for handler in (*demand.slow, *demand.fast)}
+    by_handler: dict[str, list[Claimed]] = {
+        handler: [] for handler in (*demand.slow, *demand.fast)
+    }
     for claimed in got:
         by_handler[claimed.handler].append(claimed)
     for handler, some in by_handler.items():
@@ -106,24 +108,41 @@ def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Cla
     return got
 
 
-def claim_suspect(handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Sequence[int]) -> list[Claimed]:
+def claim_suspect(
+    handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Sequence[int]
+) -> list[Claimed]:
     """Claim one item that a dead process held. Only for a process in which nothing runs."""
     if connection.vendor == "postgresql":
-        params = {"handlers": list(handlers), "paused": list(paused_tenants), "node_id": node_id, "node": node, "now": clock.fixed()}
+        params = {
+            "handlers": list(handlers),
+            "paused": list(paused_tenants),
+            "node_id": node_id,
+            "node": node,
+            "now": clock.fixed(),
+        }
         return sql.fast(sql.CLAIM_SUSPECT, params, row=Claimed._make)
     due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
     with transaction.atomic():
         return _take(due, 1, node_id, node)
 
 
-def suspect_due_since(handlers: Sequence[str], *, paused_tenants: Sequence[int]) -> datetime | None:
+def suspect_due_since(
+    handlers: Sequence[str], *, paused_tenants: Sequence[int]
+) -> datetime | None:
     """Since when the oldest suspect has been due; None where there is none."""
     due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
     return due.order_by("not_before").values_list("not_before", flat=True).first()
 
 
-def _claim_postgresql(demand: Demand, node_id: UUID, node: str, marks: Marks) -> list[Claimed]:
-    params = {"node_id": node_id, "node": node, "now": clock.fixed(), "paused": list(demand.paused_tenants)}
+def _claim_postgresql(
+    demand: Demand, node_id: UUID, node: str, marks: Marks
+) -> list[Claimed]:
+    params = {
+        "node_id": node_id,
+        "node": node,
+        "now": clock.fixed(),
+        "paused": list(demand.paused_tenants),
+    }
     at = clock.steady()
     for group, limits in (("slow", demand.slow), ("fast", demand.fast)):
         starts = [marks.start(handler, at=at) for handler in limits]
@@ -154,11 +173,15 @@ def _claim_sqlite(demand: Demand, node_id: UUID, node: str, _: Marks) -> list[Cl
 
 
 def _due(paused_tenants: Sequence[int]) -> QuerySet[WorkItem]:
-    due = WorkItem.objects.pending().filter(not_before__lte=clock.DatabaseNow(once=True))
+    due = WorkItem.objects.pending().filter(
+        not_before__lte=clock.DatabaseNow(once=True)
+    )
     return due.exclude(tenant_id__in=paused_tenants) if paused_tenants else due
 
 
-def _take(due: QuerySet[WorkItem], limit: int, node_id: UUID, node: str) -> list[Claimed]:
+def _take(
+    due: QuerySet[WorkItem], limit: int, node_id: UUID, node: str
+) -> list[Claimed]:
     ids = list(due.order_by("not_before", "id").values_list("id", flat=True)[:limit])
     if not ids:
         return []
@@ -166,7 +189,9 @@ def _take(due: QuerySet[WorkItem], limit: int, node_id: UUID, node: str) -> list
     rows = WorkItem.objects.filter(id__in=ids)
     rows.update(
         status=WorkItem.Status.EXECUTING,
-        claim_id=Func(function="uuid7", output_field=WorkItem._meta.get_field("claim_id")),
+        claim_id=Func(
+            function="uuid7", output_field=WorkItem._meta.get_field("claim_id")
+        ),
         node_id=node_id,
         node=node,
         claimed_at=now,

@@ -32,7 +32,11 @@ class Outcome:
         """The ledger's word for it."""
         if not self.failed:
             return "succeeded"
-        return "partial" if self.changed or self.skipped or self.seen > self.failed else "failed"
+        return (
+            "partial"
+            if self.changed or self.skipped or self.seen > self.failed
+            else "failed"
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +57,9 @@ class Context:
     key: str  # timetable key
     tenant_id: int
     tenant: str  # slug
-    dedup_key: str  # "" for ticks; the pair's key for rows whose scope is a query of pairs
+    dedup_key: (
+        str  # "" for ticks; the pair's key for rows whose scope is a query of pairs
+    )
     now: datetime  # database time at the start
     slot: datetime | None  # the instant this run stands for; None: a call
     trigger: str  # slot | start | operator | call
@@ -89,7 +95,13 @@ class Context:
     def outcome(self, summary: str = "", **more: Any) -> Outcome:
         """The outcome that the tally stands for."""
         t = self.tally
-        counts = {"seen": t.seen, "changed": t.changed, "skipped": t.skipped, "failed": t.failed, "error": t.error}
+        counts = {
+            "seen": t.seen,
+            "changed": t.changed,
+            "skipped": t.skipped,
+            "failed": t.failed,
+            "error": t.error,
+        }
         return Outcome(summary=summary, **{**counts, **more})
 
 

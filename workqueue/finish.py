@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
+from audit.ledger import LateRecord, RunRecord
 from django.db import DatabaseError, DataError, IntegrityError, connection, transaction
 from django.db.models import F, Value
 
 from audit import clock, ledger, queries, transcript
-from audit.ledger import LateRecord, RunRecord
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.models import WorkItem
@@ -32,7 +32,13 @@ class Again:
     error: str
 
 
-def finish(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID | None = None) -> int:
+def finish(
+    batch: Sequence[Finished],
+    *,
+    node_id: UUID,
+    node: str,
+    finish_id: UUID | None = None,
+) -> int:
     """Close the batch; return how many items went back to pending.
 
     May be repeated with the same finish_id after a lost connection: what was already
@@ -40,13 +46,17 @@ def finish(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UU
     """
     finish_id = finish_id or uuid4()
     try:
-        unmatched, again = _close(batch, node_id=node_id, node=node, finish_id=finish_id)
+        unmatched, again = _close(
+            batch, node_id=node_id, node=node, finish_id=finish_id
+        )
     except (DataError, IntegrityError, UnicodeError, ValueError, TypeError) as problem:
         if len(batch) == 1:
             return _close_unstorable(batch[0], problem, node_id=node_id, node=node)
         half = len(batch) // 2
         # Ids of their own: a half that was stored must not vouch for the other.
-        return finish(batch[:half], node_id=node_id, node=node) + finish(batch[half:], node_id=node_id, node=node)
+        return finish(batch[:half], node_id=node_id, node=node) + finish(
+            batch[half:], node_id=node_id, node=node
+        )
     if unmatched:
         _settle_unmatched(unmatched, finish_id=finish_id, node_id=node_id, node=node)
     return again
@@ -60,13 +70,21 @@ def again(finished: Finished) -> Again | None:
             return None
         pause = min(claimed.retry_cap_s, claimed.retry_base_s * 2**claimed.failures)
         jitter = random.uniform(0.8, 1.2)  # noqa: S311  not a secret: spreads retries
-        return Again(delay_s=pause * jitter, failures=claimed.failures + 1, error=finished.error[:2000])
+        return Again(
+            delay_s=pause * jitter,
+            failures=claimed.failures + 1,
+            error=finished.error[:2000],
+        )
     if outcome.again_in is not None and finished.word != "cancelled":
-        return Again(delay_s=max(0.0, outcome.again_in.total_seconds()), failures=0, error="")
+        return Again(
+            delay_s=max(0.0, outcome.again_in.total_seconds()), failures=0, error=""
+        )
     return None
 
 
-def _close(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID) -> tuple[list[Finished], int]:
+def _close(
+    batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID
+) -> tuple[list[Finished], int]:
     """One transaction; returns what matched no row, and how many went back."""
     back = [(f, a) for f in batch if (a := again(f))]
     away = [f for f in batch if not again(f)] if back else list(batch)
@@ -76,7 +94,11 @@ def _close(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UU
         if kept:  # the tick asked for one more run meanwhile, or the claim is lost
             back += [(f, Again(delay_s=0, failures=0, error="")) for f in kept]
         returned = _return(back)
-        stored = [f for f in batch if f.attempt.claimed.id in closed or f.attempt.claimed.id in returned]
+        stored = [
+            f
+            for f in batch
+            if f.attempt.claimed.id in closed or f.attempt.claimed.id in returned
+        ]
         if stored:
             _record(stored, node_id=node_id, node=node, finish_id=finish_id)
     if len(stored) == len(batch):
@@ -118,7 +140,11 @@ def _return(back: Sequence[tuple[Finished, Again]]) -> set[int]:
 def _return_sqlite(finished: Finished, how: Again) -> bool:
     claimed = finished.attempt.claimed
     mine = WorkItem.objects.filter(id=claimed.id, claim_id=claimed.claim_id)
-    back = {"not_before": clock.later(how.delay_s), "failures": how.failures, "last_error": how.error}
+    back = {
+        "not_before": clock.later(how.delay_s),
+        "failures": how.failures,
+        "last_error": how.error,
+    }
     return mine.update(**RETURNED, recoveries=0, rerun=False, **back) == 1
 
 
@@ -138,10 +164,14 @@ RETURNED = {
 def hand_back(ids: Sequence[int], claims: Sequence[UUID]) -> int:
     """Return claims that never started: as if they had not been claimed."""
     mine = WorkItem.objects.filter(id__in=ids, claim_id__in=claims)
-    return mine.update(**RETURNED, not_before=clock.DatabaseNow(), attempts=F("attempts") - 1)
+    return mine.update(
+        **RETURNED, not_before=clock.DatabaseNow(), attempts=F("attempts") - 1
+    )
 
 
-def _record(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID) -> None:
+def _record(
+    batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID
+) -> None:
     records = []
     rest: list[transcript.LineRow] = []
     for f in batch:
@@ -153,7 +183,9 @@ def _record(batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: U
     ledger.record(records, finish_id=finish_id)
 
 
-def _run_of(f: Finished, closed: transcript.Closed, node_id: UUID, node: str) -> RunRecord:
+def _run_of(
+    f: Finished, closed: transcript.Closed, node_id: UUID, node: str
+) -> RunRecord:
     claimed, outcome = f.attempt.claimed, f.outcome
     return RunRecord(
         id=claimed.claim_id,
@@ -187,7 +219,9 @@ def _run_of(f: Finished, closed: transcript.Closed, node_id: UUID, node: str) ->
     )
 
 
-def _settle_unmatched(batch: Sequence[Finished], *, finish_id: UUID, node_id: UUID, node: str) -> None:
+def _settle_unmatched(
+    batch: Sequence[Finished], *, finish_id: UUID, node_id: UUID, node: str
+) -> None:
     """Tell a lost COMMIT reply from a lost claim; keep the results of the latter."""
     known = queries.finish_ids([f.attempt.claimed.claim_id for f in batch])
     for f in batch:
@@ -195,7 +229,13 @@ def _settle_unmatched(batch: Sequence[Finished], *, finish_id: UUID, node_id: UU
         if known.get(claimed.claim_id) == finish_id:
             continue
         closed = f.attempt.transcript.close()
-        logger.warning("late result claim=%s handler=%s tenant=%s outcome=%s", claimed.claim_id, claimed.handler, claimed.tenant, f.word)
+        logger.warning(
+            "late result claim=%s handler=%s tenant=%s outcome=%s",
+            claimed.claim_id,
+            claimed.handler,
+            claimed.tenant,
+            f.word,
+        )
         ledger.record_late(
             LateRecord(
                 claim_id=claimed.claim_id,
@@ -213,22 +253,35 @@ def _settle_unmatched(batch: Sequence[Finished], *, finish_id: UUID, node_id: UU
                 failed=outcome.failed,
                 summary=outcome.summary,
                 error=f.error,
-                transcript=closed.short or "\n".join(line.text for line in closed.rest[-200:]),
+                transcript=closed.short
+                or "\n".join(line.text for line in closed.rest[-200:]),
             )
         )
 
 
-def _close_unstorable(finished: Finished, problem: Exception, *, node_id: UUID, node: str) -> int:
+def _close_unstorable(
+    finished: Finished, problem: Exception, *, node_id: UUID, node: str
+) -> int:
     """The last one of a batch that the database refuses: failed, with the reason."""
-    logger.error("result could not be stored claim=%s: %s", finished.attempt.claimed.claim_id, problem)
+    logger.error(
+        "result could not be stored claim=%s: %s",
+        finished.attempt.claimed.claim_id,
+        problem,
+    )
     error = f"its result could not be stored: {type(problem).__name__}: {problem}"
     finished.attempt.transcript.discard()
-    plain = replace(finished.outcome, failed=1, summary="", error="", details=None, again_in=None)
+    plain = replace(
+        finished.outcome, failed=1, summary="", error="", details=None, again_in=None
+    )
     bare = Finished(finished.attempt, plain, "failed", error, finished.finished_at)
     try:
-        unmatched, again_count = _close([bare], node_id=node_id, node=node, finish_id=(finish_id := uuid4()))
+        unmatched, again_count = _close(
+            [bare], node_id=node_id, node=node, finish_id=(finish_id := uuid4())
+        )
     except DatabaseError:
-        logger.exception("failure could not be stored claim=%s", finished.attempt.claimed.claim_id)
+        logger.exception(
+            "failure could not be stored claim=%s", finished.attempt.claimed.claim_id
+        )
         raise
     if unmatched:
         _settle_unmatched(unmatched, finish_id=finish_id, node_id=node_id, node=node)

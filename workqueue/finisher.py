@@ -28,9 +28,21 @@ LONGEST_BACKOFF = 5.0  # seconds
 class Finisher:
     """The finishing thread of a worker."""
 
-    def __init__(self, *, node_id: UUID, node: str, idle: Callable[[], bool], returned: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        *,
+        node_id: UUID,
+        node: str,
+        idle: Callable[[], bool],
+        returned: Callable[[], None],
+    ) -> None:
         """`idle`: nothing else is in hand. `returned`: some items went back to pending."""
-        self._node_id, self._node, self._idle, self._returned = node_id, node, idle, returned
+        self._node_id, self._node, self._idle, self._returned = (
+            node_id,
+            node,
+            idle,
+            returned,
+        )
         self._done: deque[Finished] = deque()
         self._some, self._full = threading.Event(), threading.Event()
         self._ended = False
@@ -45,8 +57,12 @@ class Finisher:
         self._done.append(finished)
         if not self._some.is_set():
             self._some.set()
-        urgent = finished.attempt.claimed.abandon != "requeue"  # starts at most once: stored at once
-        if (urgent or len(self._done) >= BATCH or self._idle()) and not self._full.is_set():
+        urgent = (
+            finished.attempt.claimed.abandon != "requeue"
+        )  # starts at most once: stored at once
+        if (
+            urgent or len(self._done) >= BATCH or self._idle()
+        ) and not self._full.is_set():
             self._full.set()
 
     def pending(self) -> int:
@@ -88,12 +104,18 @@ class Finisher:
         finish_id, failures = uuid4(), 0
         while True:
             try:
-                if finish(batch, node_id=self._node_id, node=self._node, finish_id=finish_id):
+                if finish(
+                    batch, node_id=self._node_id, node=self._node, finish_id=finish_id
+                ):
                     self._returned()
                 break
             except (DatabaseError, InterfaceError) as problem:
                 failures += 1
-                logger.warning("finish repeated items=%s: %s", len(batch), " ".join(str(problem).split())[:300])
+                logger.warning(
+                    "finish repeated items=%s: %s",
+                    len(batch),
+                    " ".join(str(problem).split())[:300],
+                )
                 close_old_connections()
                 time.sleep(min(LONGEST_BACKOFF, 0.05 * 2 ** min(failures, 10)))
             except Exception:  # never lose the thread: results would pile up unseen

@@ -7,7 +7,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    connections,
+    transaction,
+)
 
 from audit import clock, transcript
 from workqueue.attempt import Attempt
@@ -43,7 +49,9 @@ class Follower:
                 try:
                     self._store()
                 except (DatabaseError, InterfaceError) as problem:
-                    logger.warning("lines kept for later: %s", " ".join(str(problem).split())[:300])
+                    logger.warning(
+                        "lines kept for later: %s", " ".join(str(problem).split())[:300]
+                    )
                 except Exception:
                     logger.exception("lines could not be stored")
                     self._unstored.clear()
@@ -63,5 +71,7 @@ class Follower:
             for attempt in progressed:
                 value, attempt.progress = attempt.progress, None
                 claimed = attempt.claimed
-                WorkItem.objects.filter(id=claimed.id, claim_id=claimed.claim_id).update(progress=value)
+                WorkItem.objects.filter(
+                    id=claimed.id, claim_id=claimed.claim_id
+                ).update(progress=value)
         self._unstored = []

@@ -11,9 +11,12 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from workqueue import schema
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +37,7 @@ class Loop:
         self._failures = 0
 
     def prepare(self) -> None:
-        """Start what the loop needs."""
+        """Start what the loop needs. Tried again while the database is away, so it asks that first."""
 
     def poll(self) -> float:
         """Do one pass; return the seconds until the next."""
@@ -46,11 +49,10 @@ class Loop:
     def run(self) -> int:
         """Poll until SIGTERM or SIGINT, drain, return the exit code."""
         self._install_signals()
-        self.prepare()
+        if not schema.wait(stop=self.stopping) or not self._prepared():
+            return self.exit_code
         while not self.stopping.is_set():
-            delay = self._pass()
-            self._woken.wait(min(max(delay, 0.0), LONGEST_SLEEP))
-            self._woken.clear()
+            self._sleep(self._pass(self.poll))
         self.drain()
         return self.exit_code
 
@@ -65,11 +67,28 @@ class Loop:
         self.stopping.set()
         self._woken.set()
 
-    def _pass(self) -> float:
+    def _prepared(self) -> bool:
+        """Prepare, however often it takes; False: told to stop before."""
+        done: list[bool] = []
+
+        def once() -> float:
+            self.prepare()
+            done.append(True)
+            return 0.0
+
+        while not done and not self.stopping.is_set():
+            self._sleep(self._pass(once))
+        return bool(done)
+
+    def _sleep(self, seconds: float) -> None:
+        self._woken.wait(min(max(seconds, 0.0), LONGEST_SLEEP))
+        self._woken.clear()
+
+    def _pass(self, do: Callable[[], float]) -> float:
         """One pass; what it raises becomes a delay that grows."""
         try:
             close_old_connections()
-            delay = self.poll()
+            delay = do()
         except (DatabaseError, InterfaceError) as problem:
             return self._failed("database", problem)
         except Exception as problem:
@@ -82,9 +101,13 @@ class Loop:
 
     def _failed(self, what: str, problem: Exception) -> float:
         self._failures += 1
-        delay = min(LONGEST_BACKOFF, 2.0 ** min(self._failures - 1, 6)) * random.uniform(1, 1.2)  # noqa: S311
+        delay = min(
+            LONGEST_BACKOFF, 2.0 ** min(self._failures - 1, 6)
+        ) * random.uniform(1, 1.2)  # noqa: S311
         text = " ".join(str(problem).split())[:300]
-        logger.warning("%s problem process=%s again_in=%.1fs: %s", what, self.name, delay, text)
+        logger.warning(
+            "%s problem process=%s again_in=%.1fs: %s", what, self.name, delay, text
+        )
         close_old_connections()
         return delay
 

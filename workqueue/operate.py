@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
+from audit.ledger import RunRecord
 from django.db import transaction
 
 from audit import clock, ledger
-from audit.ledger import RunRecord
 from workqueue import wakeup
 from workqueue.finish import RETURNED
 from workqueue.models import WorkItem
@@ -23,7 +23,14 @@ class Result:
     text: str  # a sentence for the operator
 
 
-def cancel(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+def cancel(
+    item_ids: Iterable[int],
+    *,
+    who: str,
+    origin: str,
+    why: str,
+    tenants: frozenset[int] | None,
+) -> list[Result]:
     """End waiting and executing items; each gets its Run, outcome cancelled.
 
     What an executing one has committed stays; its handler meets ClaimLost at its next
@@ -33,25 +40,65 @@ def cancel(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants:
     def act(item: WorkItem) -> str | None:
         if item.status == WorkItem.Status.HELD:
             return None
-        _record(item, error=f"cancelled by {who}: {why}" if why else f"cancelled by {who}")
+        _record(
+            item, error=f"cancelled by {who}: {why}" if why else f"cancelled by {who}"
+        )
         item.delete()
         return "cancelled"
 
-    return _each(item_ids, act, verb="cancelled", who=who, origin=origin, why=why, tenants=tenants, refusal="it is held: release or drop it")
+    return _each(
+        item_ids,
+        act,
+        verb="cancelled",
+        who=who,
+        origin=origin,
+        why=why,
+        tenants=tenants,
+        refusal="it is held: release or drop it",
+    )
 
 
-def release(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+def release(
+    item_ids: Iterable[int],
+    *,
+    who: str,
+    origin: str,
+    why: str,
+    tenants: frozenset[int] | None,
+) -> list[Result]:
     """Let workers have held items again, with a clean slate of recoveries."""
 
     def act(item: WorkItem) -> str | None:
         held = WorkItem.objects.held().filter(pk=item.pk)
-        released = held.update(**RETURNED, not_before=clock.DatabaseNow(), recoveries=0, failures=0, held_reason="")
+        released = held.update(
+            **RETURNED,
+            not_before=clock.DatabaseNow(),
+            recoveries=0,
+            failures=0,
+            held_reason="",
+        )
         return "released" if released else None
 
-    return _each(item_ids, act, verb="released", who=who, origin=origin, why=why, tenants=tenants, refusal="it is not held")
+    return _each(
+        item_ids,
+        act,
+        verb="released",
+        who=who,
+        origin=origin,
+        why=why,
+        tenants=tenants,
+        refusal="it is not held",
+    )
 
 
-def drop(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: frozenset[int] | None) -> list[Result]:
+def drop(
+    item_ids: Iterable[int],
+    *,
+    who: str,
+    origin: str,
+    why: str,
+    tenants: frozenset[int] | None,
+) -> list[Result]:
     """Delete held items; each gets a Run, outcome cancelled, so that nothing vanishes."""
 
     def act(item: WorkItem) -> str | None:
@@ -61,7 +108,16 @@ def drop(item_ids: Iterable[int], *, who: str, origin: str, why: str, tenants: f
         item.delete()
         return "dropped"
 
-    return _each(item_ids, act, verb="dropped", who=who, origin=origin, why=why, tenants=tenants, refusal="it is not held: cancel it instead")
+    return _each(
+        item_ids,
+        act,
+        verb="dropped",
+        who=who,
+        origin=origin,
+        why=why,
+        tenants=tenants,
+        refusal="it is not held: cancel it instead",
+    )
 
 
 def _each(
@@ -80,13 +136,29 @@ def _each(
         with transaction.atomic():
             item = WorkItem.objects.select_for_update().filter(pk=item_id).first()
             if item is None or (tenants is not None and item.tenant_id not in tenants):
-                results.append(Result(item_id=item_id, done=False, text="it is no longer in the queue"))
+                results.append(
+                    Result(
+                        item_id=item_id, done=False, text="it is no longer in the queue"
+                    )
+                )
                 continue
-            name, before = f"item:{item.pk} {item.handler} {item.tenant_slug}", item.status
+            name, before = (
+                f"item:{item.pk} {item.handler} {item.tenant_slug}",
+                item.status,
+            )
             if (done := act(item)) is None:
                 results.append(Result(item_id=item_id, done=False, text=refusal))
                 continue
-            ledger.change(who=who, origin=origin, subject=name, verb=verb, old={"status": before}, new={"status": done}, why=why, tenant_id=item.tenant_id)
+            ledger.change(
+                who=who,
+                origin=origin,
+                subject=name,
+                verb=verb,
+                old={"status": before},
+                new={"status": done},
+                why=why,
+                tenant_id=item.tenant_id,
+            )
         results.append(Result(item_id=item_id, done=True, text=done))
     if any(result.done for result in results):
         wakeup.notify()

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+from audit.ledger import RunRecord
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit import clock, ledger
-from audit.ledger import RunRecord
 from workqueue import finish, sql, wakeup
 from workqueue.models import Node, WorkItem
 
@@ -31,27 +31,40 @@ class Renewal:
     """What renewing found in the database."""
 
     held: set[UUID]  # claims of this node
-    strays: list[tuple[int, UUID]]  # claimed over a beat ago and not in memory: item, claim
+    strays: list[
+        tuple[int, UUID]
+    ]  # claimed over a beat ago and not in memory: item, claim
 
 
 def renew(*, node_id: UUID, in_memory: set[UUID], beat: timedelta) -> Renewal:
     """Renew every claim of this node."""
     if connection.vendor == "postgresql":
-        params = {"node_id": node_id, "now": clock.fixed(), "beat_s": beat.total_seconds()}
+        params = {
+            "node_id": node_id,
+            "now": clock.fixed(),
+            "beat_s": beat.total_seconds(),
+        }
         rows = sql.fast(sql.RENEW, params)
     else:
         mine = WorkItem.objects.executing().filter(node_id=node_id)
         before = clock.now() - beat
-        rows = [(i, c, at < before) for i, c, at in mine.values_list("id", "claim_id", "claimed_at")]
+        rows = [
+            (i, c, at < before)
+            for i, c, at in mine.values_list("id", "claim_id", "claimed_at")
+        ]
         if rows:
             mine.update(renewed_at=clock.DatabaseNow())
-    strays = [(item, claim) for item, claim, old in rows if old and claim not in in_memory]
+    strays = [
+        (item, claim) for item, claim, old in rows if old and claim not in in_memory
+    ]
     return Renewal(held={claim for _, claim, _ in rows}, strays=strays)
 
 
 def lost(claims: Sequence[UUID]) -> set[UUID]:
     """Which of these claims are no longer any live item's."""
-    still = WorkItem.objects.filter(claim_id__in=claims).values_list("claim_id", flat=True)
+    still = WorkItem.objects.filter(claim_id__in=claims).values_list(
+        "claim_id", flat=True
+    )
     return set(claims) - set(still)
 
 
@@ -80,16 +93,28 @@ def _abandoned(claim_timeout: timedelta) -> QuerySet[WorkItem]:
     stopped = Node.objects.filter(id=OuterRef("node_id"), status=Node.Status.STOPPED)
     known = Node.objects.filter(id=OuterRef("node_id"))
     return WorkItem.objects.executing().filter(
-        Q(renewed_at__lt=clock.earlier(claim_timeout)) | Exists(stopped) | ~Exists(known)
+        Q(renewed_at__lt=clock.earlier(claim_timeout))
+        | Exists(stopped)
+        | ~Exists(known)
     )
 
 
-def _reclaim_batch(abandoned: QuerySet[WorkItem], *, reason: str = "", recovery: int = 1) -> int:
+def _reclaim_batch(
+    abandoned: QuerySet[WorkItem], *, reason: str = "", recovery: int = 1
+) -> int:
     if not abandoned.exists():
         return 0  # looking takes no lock
     with transaction.atomic():
-        rows = list(abandoned.select_for_update(skip_locked=True, of=("self",)).order_by("id")[:BATCH])
-        beats = dict(Node.objects.filter(id__in={row.node_id for row in rows}).values_list("id", "heartbeat_at"))
+        rows = list(
+            abandoned.select_for_update(skip_locked=True, of=("self",)).order_by("id")[
+                :BATCH
+            ]
+        )
+        beats = dict(
+            Node.objects.filter(id__in={row.node_id for row in rows}).values_list(
+                "id", "heartbeat_at"
+            )
+        )
         now = clock.now()
         records = []
         for row in rows:
@@ -99,13 +124,23 @@ def _reclaim_batch(abandoned: QuerySet[WorkItem], *, reason: str = "", recovery:
         if records:
             ledger.record(records, finish_id=uuid4())
     for row in rows:
-        logger.warning("claim abandoned handler=%s tenant=%s claim=%s node=%s", row.handler, row.tenant_slug, row.claim_id, row.node)
+        logger.warning(
+            "claim abandoned handler=%s tenant=%s claim=%s node=%s",
+            row.handler,
+            row.tenant_slug,
+            row.claim_id,
+            row.node,
+        )
     return len(rows)
 
 
 def _because(row: WorkItem, beats: dict[UUID, object]) -> str:
     beat = beats.get(row.node_id) if row.node_id else None
-    last = f"last heartbeat {beat:%Y-%m-%d %H:%M:%S} UTC" if beat else "its process is not known any more"
+    last = (
+        f"last heartbeat {beat:%Y-%m-%d %H:%M:%S} UTC"
+        if beat
+        else "its process is not known any more"
+    )
     return f"abandoned by {row.node or 'an unknown process'}, {last}"
 
 
@@ -125,13 +160,23 @@ def _settle(row: WorkItem, *, because: str, recovery: int) -> tuple[str, str]:
         item.update(**_held(text, recoveries))
         return "failed", text
     text = f"{because}; returned to the queue"
-    item.update(**finish.RETURNED, not_before=clock.DatabaseNow(), recoveries=recoveries, last_error=text)
+    item.update(
+        **finish.RETURNED,
+        not_before=clock.DatabaseNow(),
+        recoveries=recoveries,
+        last_error=text,
+    )
     return "abandoned", text
 
 
 def _held(text: str, recoveries: int) -> dict[str, object]:
     forgotten = {**finish.RETURNED, "status": WorkItem.Status.HELD}
-    return {**forgotten, "held_reason": text, "last_error": text, "recoveries": recoveries}
+    return {
+        **forgotten,
+        "held_reason": text,
+        "last_error": text,
+        "recoveries": recoveries,
+    }
 
 
 def _run_of(row: WorkItem, *, outcome: str, error: str, now: object) -> RunRecord:

@@ -64,14 +64,22 @@ class Handler:
     key: str  # = the path below the handlers' package: "notifications.deliver"
     title: str  # the name operators know: "Notification Handler"
     purpose: str  # one sentence
-    cadence: str | None  # "10s", "daily 23:00", "monthly 1,15 00:00", cron; None: on demand
-    scope: str = "tenant"  # tenant | platform | dotted path of a query of (tenant id, key) pairs
-    eligible: tuple[Condition, ...] = (ACTIVE,)  # all must hold; the first that does not is counted
+    cadence: (
+        str | None
+    )  # "10s", "daily 23:00", "monthly 1,15 00:00", cron; None: on demand
+    scope: str = (
+        "tenant"  # tenant | platform | dotted path of a query of (tenant id, key) pairs
+    )
+    eligible: tuple[Condition, ...] = (
+        ACTIVE,
+    )  # all must hold; the first that does not is counted
     misfire: Misfire = field(default_factory=Misfire)
     retry: Retry = field(default_factory=Retry)
     abandon: str = "requeue"  # requeue | fail | hold: when its process stops reporting
     time_limit: timedelta = timedelta(hours=1)
-    keep_empty: timedelta = timedelta(days=7)  # how long runs that found nothing are kept
+    keep_empty: timedelta = timedelta(
+        days=7
+    )  # how long runs that found nothing are kept
     at_start: bool = False  # also once per term, unless one ran within its cadence
 
 

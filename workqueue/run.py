@@ -32,9 +32,13 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
     with _door(attempt), captured_by(attempt.transcript.write):
         close_old_connections()
         try:
-            outcome = _checked(registry.load(attempt.claimed.handler)(_context(attempt, stopping)))
+            outcome = _checked(
+                registry.load(attempt.claimed.handler)(_context(attempt, stopping))
+            )
             word, error = outcome.word, outcome.error
-        except BaseException as problem:  # sys.exit in a handler ends the run, not the worker
+        except (
+            BaseException
+        ) as problem:  # sys.exit in a handler ends the run, not the worker
             outcome, word = Outcome(failed=1), "failed"
             error = f"{type(problem).__name__}: {text_of(problem)}"
             logger.error("%s", traceback.format_exc())
@@ -69,7 +73,9 @@ def _context(attempt: Attempt, stopping: Callable[[], bool]) -> Context:
 def _checked(outcome: object) -> Outcome:
     if isinstance(outcome, Outcome):
         return outcome
-    raise TypeError(f"the handler returned {type(outcome).__name__}; an Outcome was expected")
+    raise TypeError(
+        f"the handler returned {type(outcome).__name__}; an Outcome was expected"
+    )
 
 
 @contextmanager

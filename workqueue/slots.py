@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from statistics import median
@@ -34,11 +34,19 @@ ENOUGH = 5  # samples before a handler may be called fast
 class Slots:
     """Threads that run attempts, and the attempts."""
 
-    def __init__(self, *, done: Callable[[Finished], None], ready: Callable[[], bool], stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        done: Callable[[Finished], None],
+        ready: Callable[[], bool],
+        stopping: Callable[[], bool],
+    ) -> None:
         """`done` takes each finished attempt; nothing starts while `ready` says False."""
         self.waiting: dict[UUID, Attempt] = {}
         self.running: dict[UUID, Attempt] = {}
-        self.stuck: dict[UUID, Attempt] = {}  # failed by time limit; their threads go on
+        self.stuck: dict[
+            UUID, Attempt
+        ] = {}  # failed by time limit; their threads go on
         self.offered = 0  # threads wanted
         self._done, self._ready, self._stopping = done, ready, stopping
         self._urgent: deque[Attempt] = deque()  # claimed into a free slot
@@ -65,8 +73,23 @@ class Slots:
 
     def take_back(self, *, claimed_before: float | None = None) -> list[Attempt]:
         """Take out what has not begun (and, where given, was claimed before that steady time)."""
-        candidates = [a for a in list(self.waiting.values()) if claimed_before is None or a.taken_at < claimed_before]
+        candidates = [
+            a
+            for a in list(self.waiting.values())
+            if claimed_before is None or a.taken_at < claimed_before
+        ]
         return [a for a in candidates if self.waiting.pop(a.claimed.claim_id, None)]
+
+    def take_over(self) -> list[Attempt]:
+        """Take out whatever runs and close its door: the end of a drain."""
+        taken = [
+            a
+            for a in list(self.running.values())
+            if self.running.pop(a.claimed.claim_id, None)
+        ]
+        for attempt in taken:
+            attempt.closed = True
+        return taken
 
     def over_time(self) -> list[Attempt]:
         """Take out the running attempts whose time limit has passed; their threads become stuck."""
@@ -81,16 +104,28 @@ class Slots:
 
     def next_deadline(self) -> float:
         """Seconds until the first time limit of what runs; infinite where nothing does."""
-        return min((a.deadline for a in list(self.running.values())), default=float("inf")) - clock.steady()
+        return (
+            min((a.deadline for a in list(self.running.values())), default=float("inf"))
+            - clock.steady()
+        )
 
     def in_hand(self) -> int:
         """What waits and runs."""
         return len(self.waiting) + len(self.running)
 
+    def by_handler(self) -> Counter[str]:
+        """How much of each handler is in hand."""
+        return Counter(
+            a.claimed.handler
+            for a in [*self.running.copy().values(), *self.waiting.copy().values()]
+        )
+
     def median(self, handler: str) -> float | None:
         """Seconds that the handler's recent runs took; None before there are enough."""
         durations = self._durations.get(handler)
-        return median(list(durations)) if durations and len(durations) >= ENOUGH else None
+        return (
+            median(list(durations)) if durations and len(durations) >= ENOUGH else None
+        )
 
     def _start_thread(self) -> None:
         self._threads += 1
@@ -99,10 +134,18 @@ class Slots:
     def _slot(self) -> None:
         try:
             while self._tokens.get():
-                while not self._ready():  # a worker that cannot reach the database starts nothing
+                while (
+                    not self._ready()
+                ):  # a worker that cannot reach the database starts nothing
                     time.sleep(0.1)
-                attempt = self._urgent.popleft() if self._urgent else self._pop_prefetched()
-                if attempt is not None and self.waiting.pop(attempt.claimed.claim_id, None) and not self._run(attempt):
+                attempt = (
+                    self._urgent.popleft() if self._urgent else self._pop_prefetched()
+                )
+                if (
+                    attempt is not None
+                    and self.waiting.pop(attempt.claimed.claim_id, None)
+                    and not self._run(attempt)
+                ):
                     return
         finally:
             connections.close_all()
@@ -124,7 +167,9 @@ class Slots:
         mine = self.running.pop(claim_id, None) is not None
         self.stuck.pop(claim_id, None)
         handler = attempt.claimed.handler
-        durations = self._durations.get(handler) or self._durations.setdefault(handler, deque(maxlen=SAMPLES))
+        durations = self._durations.get(handler) or self._durations.setdefault(
+            handler, deque(maxlen=SAMPLES)
+        )
         durations.append(clock.steady() - began)
         # One that came after its limit is kept as well: finish makes it a late result.
         self._done(finished)
@@ -134,8 +179,15 @@ class Slots:
 def failed_by_limit(attempt: Attempt) -> Finished:
     """The outcome of an attempt that ran over its limit, its thread's stack in the transcript."""
     limit = attempt.claimed.time_limit_s
-    frame = sys._current_frames().get(attempt.thread.ident or 0) if attempt.thread else None
-    stack = "".join(traceback.format_stack(frame)) if frame else "its thread has ended\n"
-    attempt.transcript.write(logging.ERROR, f"time limit of {limit} s reached; its thread stands here:\n{stack}")
+    frame = (
+        sys._current_frames().get(attempt.thread.ident or 0) if attempt.thread else None
+    )
+    stack = (
+        "".join(traceback.format_stack(frame)) if frame else "its thread has ended\n"
+    )
+    attempt.transcript.write(
+        logging.ERROR,
+        f"time limit of {limit} s reached; its thread stands here:\n{stack}",
+    )
     error = f"time limit of {limit} s reached; what it still does does not count"
     return Finished(attempt, Outcome(failed=1), "failed", error, clock.now())

@@ -8,7 +8,6 @@ starts on a beat that is too old, and no settings value can stop the loop.
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable
 from uuid import UUID
 
 from django.conf import settings
@@ -17,17 +16,25 @@ from audit import clock
 from audit.transcript import Transcript
 from workqueue import connections, finish, live, node, reclaim, registry, slots, wakeup
 from workqueue.attempt import Attempt
-from workqueue.claim import Claimed, Demand, Marks, claim, claim_suspect, suspect_due_since
+from workqueue.beat import Beat
+from workqueue.claim import (
+    Claimed,
+    Demand,
+    Marks,
+    claim,
+    claim_suspect,
+    suspect_due_since,
+)
+from workqueue.demand import PREFETCH, demand_of
 from workqueue.finisher import Finisher
 from workqueue.follow import Follower
 from workqueue.loop import Loop
 
 logger = logging.getLogger(__name__)
 
-PREFETCH = 190  # items claimed beyond the free slots, of fast handlers
-FAST = 0.05  # seconds; the median below which a handler's items may be prefetched
 UNBEGUN = 2.0  # seconds after which what has not begun goes back
-LOOK = 5.0  # seconds between looks at settings, pauses and suspects
+LOOK = 5.0  # seconds between looks at settings and pauses
+SUSPECTS = 10.0  # seconds between looks for suspects
 OVERDUE = 60.0  # seconds after which a suspect stops everything else
 EXIT_STUCK = 75  # more stuck threads than slots: the supervisor starts a fresh process
 
@@ -44,19 +51,37 @@ class Worker(Loop):
         self._with_work: set[str] = set()
         self._hungry = False
         self._alone: UUID | None = None  # the suspect that was claimed last
-        self._next_claim = self._next_look = self._next_reclaim = 0.0
+        self._next_claim = self._next_look = self._next_reclaim = (
+            self._next_suspects
+        ) = 0.0
         self._waiting_suspect_since = None
-        connections.use_pool(kind="worker", wanted=self._live.policy.concurrency + connections.RESERVED)
+        connections.use_pool(
+            kind="worker", wanted=self._live.policy.concurrency + connections.RESERVED
+        )
         self.me = node.register(kind="worker", report={})
-        self.slots = slots.Slots(done=self._finished, ready=self._fresh, stopping=self.stopping.is_set)
-        self.finisher = Finisher(node_id=self.me.id, node=self.me.name, idle=lambda: not self.slots.in_hand(), returned=self._hurry)
+        self.slots = slots.Slots(
+            done=self._finished, ready=self._fresh, stopping=self.stopping.is_set
+        )
+        self.finisher = Finisher(
+            node_id=self.me.id,
+            node=self.me.name,
+            idle=lambda: not self.slots.in_hand(),
+            returned=self._hurry,
+        )
         self.follower = Follower(running=lambda: list(self.slots.running.values()))
-        self.beat = node.Beat(me=self.me, report=self.report, tasks=(self._renew, self._judge))
+        self.beat = Beat(
+            me=self.me, report=self.report, tasks=(self._renew, self._judge)
+        )
         self.listener = wakeup.Listener(self._hurry)
         self._apply()
         for part in (self.beat, self.finisher, self.follower, self.listener):
             part.start()
-        logger.info("worker started node=%s slots=%s handlers=%s", self.me.id, self.slots.offered, len(registry.rows()))
+        logger.info(
+            "worker started node=%s slots=%s handlers=%s",
+            self.me.id,
+            self.slots.offered,
+            len(registry.rows()),
+        )
 
     def poll(self) -> float:
         """One pass: settings, time limits, reclaim, claim."""
@@ -65,7 +90,9 @@ class Worker(Loop):
             self._look(now)
         self._watch()
         if now >= self._next_reclaim:
-            self._next_reclaim = now + self._live.policy.reclaim_interval.total_seconds()
+            self._next_reclaim = (
+                now + self._live.policy.reclaim_interval.total_seconds()
+            )
             reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
         if self._may_claim() and (self._hungry or now >= self._next_claim):
             self._next_claim = now + self._live.policy.poll_interval.total_seconds()
@@ -74,23 +101,40 @@ class Worker(Loop):
 
     def drain(self) -> None:
         """Hand back what has not begun, wait for the rest, give up what does not end in time."""
-        deadline = clock.steady() + settings.WORKER_DRAIN_TIMEOUT.total_seconds()
-        node.end(self.me, status="draining")
-        self._hand_back(self.slots.take_back())
+        seconds = settings.WORKER_DRAIN_TIMEOUT.total_seconds()
+        deadline = clock.steady() + seconds
+        self._in_order(partial(node.end, self.me, status="draining"))
+        self._in_order(partial(self._hand_back, self.slots.take_back()))
         while self.slots.running and clock.steady() < deadline:
-            time.sleep(0.05)
-        left = [a for a in list(self.slots.running.values()) if self.slots.running.pop(a.claimed.claim_id, None)]
-        for attempt in left:
-            attempt.closed = True
+            time.sleep(0.02)
+        left = self.slots.take_over()
         if left:
-            text = f"not finished within WORKER_DRAIN_TIMEOUT_S ({settings.WORKER_DRAIN_TIMEOUT.total_seconds():.0f} s) of the stop of {self.me.name}"
-            reclaim.give_up([a.claimed.claim_id for a in left], reason=text)
-        self.finisher.end(within=max(1.0, deadline - clock.steady()))
+            reason = f"not finished within WORKER_DRAIN_TIMEOUT_S ({seconds:g} s) of the stop of {self.me.name}"
+            claims = [attempt.claimed.claim_id for attempt in left]
+            self._in_order(partial(reclaim.give_up, claims, reason=reason))
+        if not self.finisher.end(within=max(1.0, deadline - clock.steady())):
+            logger.error(
+                "results not stored items=%s: their items run again",
+                self.finisher.pending(),
+            )
         self.follower.end()
         self.beat.stop()
         self.listener.stop()
-        node.end(self.me, status="stopped", text=f"drained, {len(left)} given up")
+        self._in_order(
+            partial(node.end, self.me, text=f"drained, {len(left)} given up")
+        )
         logger.info("worker stopped node=%s given_up=%s", self.me.id, len(left))
+
+    def _in_order(self, act: Callable[[], object]) -> None:
+        """One step of the drain. Where the database is away, others do it for us in time."""
+        try:
+            act()
+        except (DatabaseError, InterfaceError) as problem:
+            logger.warning(
+                "drain goes on without the database: %s",
+                " ".join(str(problem).split())[:300],
+            )
+            close_old_connections()
 
     def report(self) -> dict[str, object]:
         """What this process resolved its limits to, and why; written with each beat."""
@@ -109,7 +153,10 @@ class Worker(Loop):
             "settings_version": self._live.version,
             "handlers": list(registry.rows()),
             "policy": self._live.used(),
-            "adjusted": [{"key": a.key, "asked": a.asked, "used": a.used, "why": a.why} for a in self._live.adjusted],
+            "adjusted": [
+                {"key": a.key, "asked": a.asked, "used": a.used, "why": a.why}
+                for a in self._live.adjusted
+            ],
             "loop": self._state(),
             "pool": None if pool is None else {"size": pool, "max": pool},
         }
@@ -117,41 +164,65 @@ class Worker(Loop):
     def _state(self) -> str:
         if self.stopping.is_set():
             return "draining"
-        return "running" if self._live.policy.start_workers else "stopped: START_WORKERS_ON_MASTER is off"
+        return (
+            "running"
+            if self._live.policy.start_workers
+            else "stopped: START_WORKERS_ON_MASTER is off"
+        )
 
     def _look(self, now: float) -> None:
-        """Every five seconds: settings, pauses, suspects."""
+        """Settings and pauses every five seconds, suspects every ten."""
         self._next_look = now + LOOK
-        before, self._live = self._live, live.current()
+        before, self._live = self._live, live.refresh()
         if before != self._live:
             self._apply()
             self._next_claim = 0.0
-        self._waiting_suspect_since = suspect_due_since(self._known(), paused_tenants=self._paused_tenants())
+        if now < self._next_suspects:
+            return
+        self._next_suspects = now + SUSPECTS
+        self._waiting_suspect_since = suspect_due_since(
+            self._known(), paused_tenants=self._live.paused_tenants()
+        )
 
     def _apply(self) -> None:
         """Bring slots and pool to what the settings ask and the pool serves."""
         asked = self._live.policy.concurrency
         connections.resize(asked + connections.RESERVED)
         serves = connections.serves_items()
-        offered = (asked if serves is None else min(asked, serves)) - len(self.slots.stuck)
+        offered = (asked if serves is None else min(asked, serves)) - len(
+            self.slots.stuck
+        )
         self.slots.resize(max(1, offered))
 
     def _watch(self) -> None:
         """Time limits; what was claimed and has not begun; stuck threads."""
         for attempt in self.slots.over_time():
-            logger.error("time limit reached handler=%s tenant=%s claim=%s", attempt.claimed.handler, attempt.claimed.tenant, attempt.claimed.claim_id)
+            logger.error(
+                "time limit reached handler=%s tenant=%s claim=%s",
+                attempt.claimed.handler,
+                attempt.claimed.tenant,
+                attempt.claimed.claim_id,
+            )
             self.finisher.put(slots.failed_by_limit(attempt))
             self._apply()
         self._hand_back(self.slots.take_back(claimed_before=clock.steady() - UNBEGUN))
         if not self._live.policy.start_workers:
             self._hand_back(self.slots.take_back())
         if len(self.slots.stuck) > max(self.slots.offered, 1):
-            logger.error("more stuck threads than slots stuck=%s: ending for a fresh start", len(self.slots.stuck))
+            logger.error(
+                "more stuck threads than slots stuck=%s: ending for a fresh start",
+                len(self.slots.stuck),
+            )
             self.stop(exit_code=EXIT_STUCK)
 
     def _may_claim(self) -> bool:
         alone = self._alone in self.slots.waiting or self._alone in self.slots.running
-        return self._live.policy.start_workers and not alone and self._fresh() and not self.stopping.is_set()
+        return (
+            self._live.policy.start_workers
+            and not alone
+            and self._fresh()
+            and not self.stopping.is_set()
+        )
 
     def _claim(self) -> None:
         """Fill the free slots; a suspect runs alone."""
@@ -163,10 +234,14 @@ class Worker(Loop):
                 return  # nothing new until it has run
         keys = self._known()
         self._hungry = False
-        while keys and (demand := self._demand(keys)).asks():
-            got = claim(demand, node_id=self.me.id, node=self.me.name, marks=self._marks)
+        while (demand := self._demand(keys)).asks():
+            got = claim(
+                demand, node_id=self.me.id, node=self.me.name, marks=self._marks
+            )
             counts = Counter(c.handler for c in got)
-            self.slots.add(self._attempt(c, prefetched=c.handler in demand.fast) for c in got)
+            self.slots.add(
+                self._attempt(c, prefetched=c.handler in demand.fast) for c in got
+            )
             # Those that gave all they were asked for have more: ask them again for what is free.
             keys = [key for key in counts if counts[key] >= demand.limit(key)]
             self._with_work = set(keys)
@@ -174,46 +249,46 @@ class Worker(Loop):
 
     def _claim_suspect(self) -> None:
         self._waiting_suspect_since = None
-        got = claim_suspect(self._known(), node_id=self.me.id, node=self.me.name, paused_tenants=self._paused_tenants())
+        got = claim_suspect(
+            self._known(),
+            node_id=self.me.id,
+            node=self.me.name,
+            paused_tenants=self._live.paused_tenants(),
+        )
         for claimed in got:
-            logger.warning("suspect runs alone handler=%s tenant=%s recoveries=%s", claimed.handler, claimed.tenant, claimed.recoveries)
+            logger.warning(
+                "suspect runs alone handler=%s tenant=%s recoveries=%s",
+                claimed.handler,
+                claimed.tenant,
+                claimed.recoveries,
+            )
             self._alone = claimed.claim_id
         self.slots.add(self._attempt(c, prefetched=False) for c in got)
 
     def _attempt(self, claimed: Claimed, *, prefetched: bool) -> Attempt:
-        return Attempt(claimed, Transcript(claim_id=claimed.claim_id), prefetched=prefetched)
+        return Attempt(
+            claimed, Transcript(claim_id=claimed.claim_id), prefetched=prefetched
+        )
 
-    def _demand(self, keys: Iterable[str]) -> Demand:
-        """Free slots shared among handlers that have work, fewest running first."""
-        hands = Counter(a.claimed.handler for a in [*self.slots.running.copy().values(), *self.slots.waiting.copy().values()])
-        known = sorted(keys, key=lambda key: hands[key])
-        medians = {key: m for key in known if registry.row(key).abandon == "requeue" and (m := self.slots.median(key)) is not None and m < FAST}
-        slow = [key for key in known if key not in medians]
-        free = max(0, self.slots.offered - sum(n for key, n in hands.items() if key not in medians))
-        share = -(-free // max(1, len(self._with_work.intersection(slow))))
-        room = PREFETCH - sum(n for key, n in hands.items() if key in medians)
-        fast_share = room // max(1, len(self._with_work.intersection(medians)))
-        return Demand(
-            slow={key: share for key in slow} if free else {},
-            slow_total=free,
-            fast={
-                key: n
-                for key, seconds in medians.items()
-                if free and (n := min(fast_share, max(free, int(free / max(seconds, 0.001))))) > 0
-            },
-            paused_tenants=self._paused_tenants(),
+    def _demand(self, keys: list[str]) -> Demand:
+        return demand_of(
+            keys,
+            slots=self.slots,
+            with_work=self._with_work,
+            paused_tenants=self._live.paused_tenants(),
         )
 
     def _known(self) -> list[str]:
         """Keys that this release runs and nobody paused."""
         return [key for key in registry.rows() if not self._live.paused_handler(key)]
 
-    def _paused_tenants(self) -> list[int]:
-        return self._live.paused_tenants()
-
     def _until_next(self) -> float:
         now = clock.steady()
-        dues = [self._next_look - now, self._next_reclaim - now, self.slots.next_deadline()]
+        dues = [
+            self._next_look - now,
+            self._next_reclaim - now,
+            self.slots.next_deadline(),
+        ]
         if self._may_claim() and not self._hungry:
             dues.append(self._next_claim - now)
         if self.slots.waiting:
@@ -235,7 +310,9 @@ class Worker(Loop):
 
     def _hand_back(self, attempts: list[Attempt]) -> None:
         if attempts:
-            finish.hand_back([a.claimed.id for a in attempts], [a.claimed.claim_id for a in attempts])
+            finish.hand_back(
+                [a.claimed.id for a in attempts], [a.claimed.claim_id for a in attempts]
+            )
             wakeup.notify()
 
     def _fresh(self) -> bool:
@@ -243,15 +320,35 @@ class Worker(Loop):
 
     def _renew(self) -> None:
         """With each beat: renew, return strays, close what was lost."""
-        held = [*self.slots.waiting.copy(), *self.slots.running.copy(), *self.finisher.claims()]
-        found = reclaim.renew(node_id=self.me.id, in_memory=set(held), beat=node.interval())
+        held = [
+            *self.slots.waiting.copy(),
+            *self.slots.running.copy(),
+            *self.finisher.claims(),
+        ]
+        found = reclaim.renew(
+            node_id=self.me.id, in_memory=set(held), beat=node.interval()
+        )
         if found.strays:
-            logger.warning("claims without a reply returned items=%s", len(found.strays))
-            finish.hand_back([item for item, _ in found.strays], [claim_id for _, claim_id in found.strays])
-        missing = [claim_id for claim_id in self.slots.running.copy() if claim_id not in found.held]
+            logger.warning(
+                "claims without a reply returned items=%s", len(found.strays)
+            )
+            finish.hand_back(
+                [item for item, _ in found.strays],
+                [claim_id for _, claim_id in found.strays],
+            )
+        missing = [
+            claim_id
+            for claim_id in self.slots.running.copy()
+            if claim_id not in found.held
+        ]
         for claim_id in reclaim.lost(missing) if missing else ():
             if attempt := self.slots.running.get(claim_id):
-                logger.warning("claim lost handler=%s tenant=%s claim=%s", attempt.claimed.handler, attempt.claimed.tenant, claim_id)
+                logger.warning(
+                    "claim lost handler=%s tenant=%s claim=%s",
+                    attempt.claimed.handler,
+                    attempt.claimed.tenant,
+                    claim_id,
+                )
                 attempt.closed = True
 
     def _judge(self) -> None:

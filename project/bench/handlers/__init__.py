@@ -1,0 +1,1 @@
+"""What the benchmark's worker runs."""

@@ -1,0 +1,6 @@
+"""The project's settings with the benchmark's timetable."""
+
+from project.settings import *  # noqa: F403
+
+WORKQUEUE_HANDLERS = "project.bench.timetable.TIMETABLE"
+WORKQUEUE_HANDLERS_PACKAGE = "project.bench.handlers"

@@ -1,0 +1,5 @@
+"""act_retry: act, under another row of the timetable."""
+
+from tests.handlers.act import run
+
+__all__ = ["run"]

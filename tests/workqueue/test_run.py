@@ -1,0 +1,143 @@
+"""Claimed item -> outcome."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from workqueue import run as run_module
+from workqueue.attempt import Attempt, Finished
+from workqueue.models import Tenant
+
+Make = Callable[..., Attempt]
+
+
+def run(attempt: Attempt) -> Finished:
+    return run_module.run(attempt, stopping=lambda: False)
+
+
+def transcript(attempt: Attempt) -> str:
+    closed = attempt.transcript.close()
+    return closed.short + "\n".join(line.text for line in closed.rest)
+
+
+def test_a_run_that_returns_its_outcome_succeeded(attempt: Make) -> None:
+    finished = run(attempt("log:2"))
+    assert (finished.word, finished.outcome.changed, finished.error) == (
+        "succeeded",
+        1,
+        "",
+    )
+    assert finished.finished_at >= finished.attempt.started_at  # type: ignore[operator]
+    assert "line 1" in transcript(finished.attempt)
+    assert "line 2" in transcript(finished.attempt)
+
+
+@pytest.mark.parametrize(
+    ("raised", "named"),
+    [
+        ("ValueError", "ValueError: wrong"),
+        ("SystemExit", "SystemExit: 0"),
+        ("SystemExit3", "SystemExit: 3"),
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+        ("GeneratorExit", "GeneratorExit"),
+        ("CancelledError", "CancelledError"),
+        ("Unprintable", "Unprintable: "),
+        ("TwoArguments", "TwoArguments: a"),
+        ("Group", "ExceptionGroup: many"),
+        ("Nul", "ValueError: a"),
+    ],
+)
+def test_whatever_a_handler_raises_fails_the_run_with_its_type_named(
+    attempt: Make, raised: str, named: str
+) -> None:
+    finished = run(attempt(f"raise:{raised}"))
+    assert finished.word == "failed"
+    assert finished.error.startswith(named)
+    assert "Traceback" in transcript(finished.attempt)
+
+
+def test_a_handler_that_returns_no_outcome_failed(attempt: Make) -> None:
+    finished = run(attempt("nothing"))
+    assert finished.word == "failed"
+    assert "returned str; an Outcome was expected" in finished.error
+
+
+def test_a_handler_that_cannot_be_imported_failed(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(key: str) -> None:
+        raise SystemExit("at import")
+
+    monkeypatch.setattr(run_module.registry, "load", broken)
+    finished = run(attempt())
+    assert (finished.word, finished.error) == ("failed", "SystemExit: at import")
+
+
+def test_one_bad_record_is_counted_and_the_others_are_handled(attempt: Make) -> None:
+    finished = run(attempt("records:a,bad1,b,bad2"))
+    assert finished.word == "partial"
+    assert (
+        finished.outcome.seen,
+        finished.outcome.changed,
+        finished.outcome.failed,
+    ) == (4, 2, 2)
+    assert finished.error == "thing bad1: ValueError: bad1 is bad"
+    text = transcript(finished.attempt)
+    assert "thing bad2: ValueError: bad2 is bad" in text
+    assert text.count("Traceback") == 1  # once per type of exception
+
+
+def test_a_run_in_which_every_record_failed_failed(attempt: Make) -> None:
+    assert run(attempt("records:bad1,bad2")).word == "failed"
+
+
+def test_a_closed_attempt_is_stopped_at_its_next_query(attempt: Make) -> None:
+    closed = attempt("hang")
+    closed.closed = True
+    finished = run(closed)
+    assert finished.error.startswith(
+        "ClaimLost: This attempt's claim is no longer its own"
+    )
+
+
+def test_record_passes_a_lost_claim_on_instead_of_failing_every_record(
+    attempt: Make,
+) -> None:
+    from workqueue.context import Context
+    from workqueue.exceptions import ClaimLost
+
+    ctx = run_module._context(attempt(), lambda: False)
+    assert isinstance(ctx, Context)
+    with pytest.raises(ClaimLost), ctx.record("thing", 1):
+        raise ClaimLost
+
+
+def test_the_door_is_taken_away_after_the_run(attempt: Make) -> None:
+    done = attempt()
+    run(done)
+    done.closed = True
+    assert Tenant.objects.exists()
+    assert connection.execute_wrappers == []
+
+
+def test_a_transaction_that_a_handler_left_open_is_not_handed_on(
+    attempt: Make, acme: Tenant
+) -> None:
+    finished = run(attempt("open"))
+    assert finished.word == "succeeded"
+    assert not connection.in_atomic_block
+    acme.refresh_from_db()
+    assert acme.name != "left open"
+
+
+def test_a_handler_sees_that_it_should_stop(attempt: Make) -> None:
+    stopped = attempt("stopping")
+    began = time.monotonic()
+    with contextlib.suppress(AssertionError):
+        finished = run_module.run(
+            stopped, stopping=lambda: time.monotonic() - began > 0.05
+        )
+    assert finished.word == "succeeded"
