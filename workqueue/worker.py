@@ -8,9 +8,12 @@ starts on a beat that is too old, and no settings value can stop the loop.
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from audit import clock
 from audit.transcript import Transcript
@@ -29,6 +32,7 @@ from workqueue.demand import PREFETCH, demand_of
 from workqueue.finisher import Finisher
 from workqueue.follow import Follower
 from workqueue.loop import Loop
+from workqueue.report import report_of
 
 logger = logging.getLogger(__name__)
 
@@ -137,38 +141,9 @@ class Worker(Loop):
             close_old_connections()
 
     def report(self) -> dict[str, object]:
-        """What this process resolved its limits to, and why; written with each beat."""
-        policy, pool = self._live.policy, connections.size()
-        asked, serves = policy.concurrency, connections.serves_items()
-        why = ""
-        if serves is not None and serves < asked:
-            why = f"Its pool of {pool} connections serves {serves}. Raise DB_POOL_SIZE or DB_MAX_OVERFLOW there."
-        if self.slots.stuck:
-            why = f"{why} {len(self.slots.stuck)} threads are stuck in runs over their time limit.".strip()
-        return {
-            "slots": {"asked": asked, "used": self.slots.offered, "why": why},
-            "in_flight": len(self.slots.running),
-            "prefetched": len(self.slots.waiting),
-            "stuck": len(self.slots.stuck),
-            "settings_version": self._live.version,
-            "handlers": list(registry.rows()),
-            "policy": self._live.used(),
-            "adjusted": [
-                {"key": a.key, "asked": a.asked, "used": a.used, "why": a.why}
-                for a in self._live.adjusted
-            ],
-            "loop": self._state(),
-            "pool": None if pool is None else {"size": pool, "max": pool},
-        }
-
-    def _state(self) -> str:
-        if self.stopping.is_set():
-            return "draining"
-        return (
-            "running"
-            if self._live.policy.start_workers
-            else "stopped: START_WORKERS_ON_MASTER is off"
-        )
+        """Written with each beat."""
+        draining = self.stopping.is_set()
+        return report_of(self.slots, live=self._live, draining=draining)
 
     def _look(self, now: float) -> None:
         """Settings and pauses every five seconds, suspects every ten."""
