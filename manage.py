@@ -10,8 +10,7 @@ def main() -> None:
     if sys.version_info < (3, 13):  # noqa: UP036 - who has an older one meets this first
         found = ".".join(str(part) for part in sys.version_info[:3])
         sys.stderr.write(
-            "millrace: Python 3.13 or newer is needed, this is %s; `uv run manage.py` brings its own\n"
-            % found
+            f"millrace: Python 3.13 or newer is needed, this is {found}; `uv run manage.py` brings its own\n"
         )
         raise SystemExit(78)
     from django.core.management import execute_from_command_line

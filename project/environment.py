@@ -142,7 +142,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             name="BIND",
             kind="text",
             default="127.0.0.1",
-            production="0.0.0.0",
+            production="0.0.0.0",  # noqa: S104 - a container's own network
             modes=SERVING,
             purpose="The address that the web process listens on.",
         ),
