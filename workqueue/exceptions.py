@@ -28,3 +28,7 @@ class InvalidValues(WorkqueueError):
 
 class VersionConflict(WorkqueueError):
     """Somebody saved a newer version meanwhile. Nothing of theirs was overwritten."""
+
+
+class PlatformStays(WorkqueueError):
+    """The platform tenant stands for work of the platform itself and cannot be removed."""

@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, models, transaction
 
-from audit import clock
+from audit import clock, ledger
 from workqueue.bounds import Adjustment, Declaration, Key, accept, clamp, quote
 from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
@@ -182,8 +182,6 @@ def _write(
     expected_version: int | None,
     restored_from: int | None = None,
 ) -> Setting:
-    from audit import ledger
-
     for _ in range(SAVES_AT_ONCE):
         newest = Setting.objects.newest(name)
         version = newest.version if newest else 0

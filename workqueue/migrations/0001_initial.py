@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import workqueue.models.setting
+import workqueue.models.tenant
 
 
 class Migration(migrations.Migration):
@@ -61,7 +62,7 @@ class Migration(migrations.Migration):
                 ('is_active', models.BooleanField(default=True)),
                 ('licence_expires_at', models.DateTimeField(blank=True, null=True)),
                 ('modules', models.JSONField(blank=True, default=list)),
-                ('time_zone', models.CharField(default='UTC', max_length=64)),
+                ('time_zone', models.CharField(default='UTC', max_length=64, validators=[workqueue.models.tenant.known_time_zone])),
             ],
             options={
                 'ordering': ['slug'],

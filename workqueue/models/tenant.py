@@ -1,8 +1,19 @@
 """Tenants, and who may see which."""
 
+from zoneinfo import available_timezones
+
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import models
+
+
+def known_time_zone(name: str) -> None:
+    """Refuse what the zone database does not know."""
+    if name not in available_timezones():
+        raise ValidationError(
+            f"{name!r} is no time zone. Enter one like Europe/Vienna."
+        )
 
 
 class TenantQuerySet(models.QuerySet["Tenant"]):
@@ -22,7 +33,9 @@ class Tenant(models.Model):
     is_active = models.BooleanField(default=True)
     licence_expires_at = models.DateTimeField(null=True, blank=True)  # null: never
     modules = models.JSONField(default=list, blank=True)  # ["compliance", ...]
-    time_zone = models.CharField(max_length=64, default="UTC")
+    time_zone = models.CharField(
+        max_length=64, default="UTC", validators=[known_time_zone]
+    )
 
     objects = TenantQuerySet.as_manager()
 

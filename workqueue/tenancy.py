@@ -1,0 +1,203 @@
+"""tenancy: who sees which tenant, and how tenants come and go.
+
+Everything that lists rows asks `scope` once and filters by tenant id. A tenant is
+removed by one verb, which first records what was live as cancelled: the ledger keeps
+ids and slugs as plain values and outlives it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from audit import clock, ledger, text
+from audit.ledger import RunRecord
+from workqueue.exceptions import InvalidValues, PlatformStays
+from workqueue.models import Membership, Tenant, WorkItem
+
+BATCH = 1000  # items recorded at a time
+
+# From the least to the most that a member may do.
+_ROLES = [
+    Membership.Role.VIEWER,
+    Membership.Role.OPERATOR,
+    Membership.Role.ADMINISTRATOR,
+]
+
+
+def scope(user: Any) -> frozenset[int] | None:
+    """The ids of the tenants that a user sees; None: all of them, future ones too.
+
+    All are seen by superusers and by members of the platform tenant. Somebody who is
+    not signed in, or was deactivated, sees none.
+    """
+    if not user.is_authenticated or not user.is_active:
+        return frozenset()
+    if user.is_superuser:
+        return None
+    mine = Membership.objects.filter(user_id=user.pk)
+    rows = list(mine.values_list("tenant_id", "tenant__is_platform"))
+    return (
+        None
+        if any(is_platform for _, is_platform in rows)
+        else frozenset(id for id, _ in rows)
+    )
+
+
+def allows(user: Any, *, tenant_id: int | None, role: str) -> bool:
+    """Whether a user may do in a tenant what `role` may. None: in the platform itself.
+
+    A role in the platform tenant holds in every tenant.
+    """
+    if not user.is_authenticated or not user.is_active:
+        return False
+    if user.is_superuser:
+        return True
+    enough = _ROLES[_ROLES.index(Membership.Role(role)) :]
+    mine = Membership.objects.filter(user_id=user.pk, role__in=enough)
+    rows = mine.values_list("tenant_id", "tenant__is_platform")
+    return any(is_platform or id == tenant_id for id, is_platform in rows)
+
+
+def platform() -> Tenant:
+    """The tenant that stands for the platform; a migration made it."""
+    return Tenant.objects.get(is_platform=True)
+
+
+def create(
+    *,
+    slug: str,
+    name: str,
+    who: str,
+    origin: str,
+    why: str = "",
+    time_zone: str = "UTC",
+    modules: Iterable[str] = (),
+    licence_expires_at: datetime | None = None,
+) -> Tenant:
+    """Make a tenant. Raises InvalidValues with a sentence per field."""
+    row = Tenant(
+        slug=slug.strip(),
+        name=text.gate(name.strip(), limit=200),
+        time_zone=time_zone.strip(),
+        modules=sorted(set(modules)),
+        licence_expires_at=licence_expires_at,
+    )
+    try:
+        row.full_clean(validate_unique=False, validate_constraints=False)
+    except ValidationError as problem:
+        told = {key: " ".join(texts) for key, texts in problem.message_dict.items()}
+        raise InvalidValues(told) from None
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+            _tell(
+                row, verb="created", who=who, origin=origin, why=why, new=_values(row)
+            )
+    except IntegrityError:
+        raise InvalidValues(
+            {"slug": f"There is a tenant {row.slug!r} already."}
+        ) from None
+    return row
+
+
+def remove(tenant: Tenant, *, who: str, origin: str, why: str) -> int:
+    """Remove a tenant with its memberships and pauses; return the items cancelled.
+
+    One that is being run keeps running; its result then counts as late. Raises
+    PlatformStays.
+    """
+    if tenant.is_platform:
+        raise PlatformStays
+    reason = f"its tenant was removed by {who}: {why}"
+    # Nobody enqueues for it any more, before its items are counted.
+    Tenant.objects.filter(pk=tenant.pk).update(is_active=False)
+    with transaction.atomic():
+        row = Tenant.objects.select_for_update().get(pk=tenant.pk)
+        cancelled = _cancel_items(row, reason=reason)
+        _tell(row, verb="removed", who=who, origin=origin, why=why, old=_values(row))
+        row.delete()
+    # What a tick inserted that had looked at the tenants before.
+    with transaction.atomic():
+        return cancelled + _cancel_items(tenant, reason=reason)
+
+
+def _cancel_items(tenant: Tenant, *, reason: str) -> int:
+    count = 0
+    live = WorkItem.objects.filter(tenant_id=tenant.pk).order_by("id")
+    while items := list(live.select_for_update()[:BATCH]):
+        ledger.record(
+            [_cancelled(item, reason=reason) for item in items], finish_id=clock.uuid7()
+        )
+        WorkItem.objects.filter(pk__in=[item.pk for item in items]).delete()
+        count += len(items)
+    return count
+
+
+def _cancelled(item: WorkItem, *, reason: str) -> RunRecord:
+    """The attempt that was under way, or one that never began."""
+    return RunRecord(
+        id=item.claim_id or clock.uuid7(),
+        item_id=item.pk,
+        tenant_id=item.tenant_id,
+        tenant=item.tenant_slug,
+        handler=item.handler,
+        dedup_key=item.dedup_key,
+        tick_id=item.tick_id,
+        trigger=item.trigger,
+        slot=item.slot,
+        enqueued_at=item.enqueued_at,
+        claimed_at=item.claimed_at,
+        started_at=item.started_at,
+        finished_at=clock.now(),
+        node_id=item.node_id,
+        node=item.node,
+        attempt=item.attempts,
+        recoveries=item.recoveries,
+        outcome="cancelled",
+        summary=reason,
+    )
+
+
+def _values(row: Tenant) -> dict[str, Any]:
+    expires = row.licence_expires_at
+    return {
+        "slug": row.slug,
+        "name": row.name,
+        "time_zone": row.time_zone,
+        "modules": row.modules,
+        "licence_expires_at": expires.isoformat() if expires else None,
+    }
+
+
+def _tell(
+    row: Tenant,
+    *,
+    verb: str,
+    who: str,
+    origin: str,
+    why: str,
+    old: dict[str, Any] | None = None,
+    new: dict[str, Any] | None = None,
+) -> None:
+    """The change, and the event for whoever keeps records per tenant."""
+    subject = f"tenant:{row.slug}"
+    ledger.change(
+        who=who,
+        origin=origin,
+        subject=subject,
+        verb=verb,
+        old=old,
+        new=new,
+        why=why,
+        tenant_id=row.pk,
+    )
+    ledger.event(
+        type=f"tenant.{verb}",
+        tenant_id=row.pk,
+        tenant=row.slug,
+        subject=subject,
+        data=old or new or {},
+    )
