@@ -48,8 +48,8 @@ class Run(models.Model):
     finished_at = models.DateTimeField()
     node_id = models.UUIDField(null=True)
     node = models.CharField(max_length=200, default="", blank=True)  # host, pid
-    attempt = models.PositiveIntegerField(default=0)  # 1 = first start
-    recoveries = models.PositiveIntegerField(default=0)
+    attempt = models.IntegerField(default=0)  # 1 = first start
+    recoveries = models.IntegerField(default=0)
     outcome = models.CharField(max_length=10, choices=Outcome)
     seen = models.IntegerField(default=0)
     changed = models.IntegerField(default=0)
@@ -90,7 +90,9 @@ class Run(models.Model):
 class LateResult(models.Model):
     """What an attempt reported after its claim had been taken from it."""
 
-    claim_id = models.UUIDField(db_index=True)
+    claim_id = models.UUIDField(
+        db_index=True
+    )  # of the attempt, taken from it meanwhile
     arrived_at = models.DateTimeField()
     node_id = models.UUIDField(null=True)
     node = models.CharField(max_length=200, default="", blank=True)
@@ -113,11 +115,15 @@ class LateResult(models.Model):
 
 
 class Line(models.Model):
-    """One numbered line of a transcript. No foreign key: it may precede its Run."""
+    """One numbered line of a transcript. No foreign key: it precedes its Run.
+
+    On PostgreSQL the table is partitioned by month of `at` and the database's key
+    is (claim_id, seq, at).
+    """
 
     pk = models.CompositePrimaryKey("claim_id", "seq")
     claim_id = models.UUIDField()
-    seq = models.IntegerField()  # 1, 2, 3 ... without gaps but those that `dropped` says
+    seq = models.IntegerField()  # 1, 2, 3 ...; a gap is what the cap left out
     at = models.DateTimeField()
     level = models.SmallIntegerField()  # the numbers of `logging`
     text = models.TextField()
@@ -136,6 +142,12 @@ class Event(models.Model):
     subject = models.CharField(max_length=200)  # "component:42"
     data = models.JSONField(default=dict)
     occurred_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        indexes = [
+            # Archival and subscriptions read one tenant's events in their order.
+            models.Index(fields=["tenant_id", "occurred_at"], name="event_by_tenant"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.type} {self.subject}"
@@ -202,6 +214,12 @@ class Change(models.Model):
     old = models.JSONField(null=True)
     new = models.JSONField(null=True)
     why = models.TextField(default="", blank=True)
+
+    class Meta:
+        indexes = [
+            # The history of one thing, on its own page.
+            models.Index(fields=["subject", "at"], name="change_by_subject"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.who} {self.verb} {self.subject}"

@@ -1,0 +1,61 @@
+"""secret: fields that are encrypted in the database, and how a secret is shown.
+
+settings.FIELD_KEYS lists the keys: the first encrypts, all decrypt, so a key is
+changed by putting a new one in front. A value that was read is masked from then on in
+all that is stored.
+"""
+
+from functools import cache
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models
+
+from audit import mask as masking
+from audit import text
+
+
+class UnreadableSecret(Exception):
+    """None of FIELD_KEYS opens this value."""
+
+
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
+    """Text that stands encrypted in the database. Cannot be searched or ordered by."""
+
+    description = "Encrypted text"
+
+    def get_prep_value(self, value: Any) -> Any:
+        """Encrypt; the empty text stays empty."""
+        if not value:
+            return value
+        text.register_secret(str(value))
+        return _fernet(tuple(settings.FIELD_KEYS)).encrypt(str(value).encode()).decode()
+
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        """Decrypt. Raises UnreadableSecret."""
+        if not value:
+            return value
+        try:
+            plain = _fernet(tuple(settings.FIELD_KEYS)).decrypt(value.encode()).decode()
+        except InvalidToken:
+            raise UnreadableSecret(
+                f"{self.model._meta.label}.{self.name} cannot be read: it was encrypted with a key "
+                "that FIELD_KEY no longer lists; put the old key back behind the new one"
+            ) from None
+        text.register_secret(plain)
+        return plain
+
+
+def mask(value: str) -> str:
+    """How a secret is shown: its last four characters where that gives little away."""
+    return masking.MASK + (value[-4:] if len(value) >= 12 else "")
+
+
+@cache
+def _fernet(keys: tuple[str, ...]) -> MultiFernet:
+    try:
+        return MultiFernet([Fernet(key) for key in keys])
+    except ValueError as problem:
+        raise ImproperlyConfigured(f"FIELD_KEY is no Fernet key: {problem}") from None
