@@ -16,7 +16,11 @@ from audit import words
 
 type Rectangle = tuple[str, float, float, float, float]  # class, x, y, width, height
 
-TONES = {"failed": "f-fail", "abandoned": "f-fail", "partial": "f-warn"}  # others: f-bar
+TONES = {
+    "failed": "f-fail",
+    "abandoned": "f-fail",
+    "partial": "f-warn",
+}  # others: f-bar
 SHORTEST, LONGEST = 0.01, 3600.0  # seconds; the ends of the logarithmic scale
 WIDE = 150  # pixels, of slots and of the last runs
 MOST_BOXES = 30  # slots drawn one by one; more become one bar
@@ -24,9 +28,15 @@ MOST_BOXES = 30  # slots drawn one by one; more become one bar
 
 def slots(*, busy: int, usable: int, asked: int) -> SafeString:
     """Slots in use, free, and asked for but not given."""
-    said = f"{busy} of {usable} busy" + (f", {asked} asked for" if asked > usable else "")
+    said = f"{busy} of {usable} busy" + (
+        f", {asked} asked for" if asked > usable else ""
+    )
     count = max(asked, usable, busy, 1)
-    boxes = _boxes(busy, usable, count) if count <= MOST_BOXES else _stretches(busy, usable, count)
+    boxes = (
+        _boxes(busy, usable, count)
+        if count <= MOST_BOXES
+        else _stretches(busy, usable, count)
+    )
     return _svg(WIDE, 8, said, rectangles(boxes, rounded=1))
 
 
@@ -50,18 +60,33 @@ def _stretches(busy: int, usable: int, count: int) -> list[Rectangle]:
     ]
 
 
-def last_runs(runs: Sequence[tuple[str, timedelta | None]], *, most: int = 50) -> SafeString:
+def last_runs(
+    runs: Sequence[tuple[str, timedelta | None]], *, most: int = 50
+) -> SafeString:
     """The last runs of a handler, oldest first: height is run time, colour is trouble."""
     shown = runs[-most:]
     step = WIDE / most
     bars = []
     for place, (outcome, ran) in enumerate(shown):
         height = 4 + 20 * scale(ran)
-        bars.append((TONES.get(outcome, "f-bar"), (most - len(shown) + place) * step, 24 - height, step - 1, height))
+        bars.append(
+            (
+                TONES.get(outcome, "f-bar"),
+                (most - len(shown) + place) * step,
+                24 - height,
+                step - 1,
+                height,
+            )
+        )
     bad = sum(TONES.get(outcome) == "f-fail" for outcome, _ in shown)
     some = sum(outcome == "partial" for outcome, _ in shown)
-    trouble = ", ".join([f"{bad} failed"] * bool(bad) + [f"{some} partial"] * bool(some)) or "none failed"
-    return _svg(WIDE, 24, f"last {words.plural(len(shown), 'run')}, {trouble}", rectangles(bars))
+    trouble = (
+        ", ".join([f"{bad} failed"] * bool(bad) + [f"{some} partial"] * bool(some))
+        or "none failed"
+    )
+    return _svg(
+        WIDE, 24, f"last {words.plural(len(shown), 'run')}, {trouble}", rectangles(bars)
+    )
 
 
 def scale(span: timedelta | None) -> float:
@@ -78,17 +103,27 @@ def by_hour(counts: Sequence[int], *, outcome: str) -> SafeString:
         for place, count in enumerate(counts)
         if (height := max(18 * count / most, 2.0 if count else 0.0))
     ]
-    ground = format_html('<rect class="f-track" y="17" width="{}" height="1"/>', len(counts) * 4)
-    return _svg(len(counts) * 4, 18, f"by hour, last {len(counts)} h", ground + rectangles(bars))
+    ground = format_html(
+        '<rect class="f-track" y="17" width="{}" height="1"/>', len(counts) * 4
+    )
+    return _svg(
+        len(counts) * 4, 18, f"by hour, last {len(counts)} h", ground + rectangles(bars)
+    )
 
 
 def per_minute(counts: Sequence[int], *, now: datetime) -> SafeString:
     """Finished runs per minute, oldest first; the last minute is the newest whole one."""
     top = _round_up(max([*counts, 1]))
     width = max(len(counts) - 1, 1)
-    points = " L".join(f"{place * 100 / width:.2f} {58 - 58 * count / top:.1f}" for place, count in enumerate(counts))
+    points = " L".join(
+        f"{place * 100 / width:.2f} {58 - 58 * count / top:.1f}"
+        for place, count in enumerate(counts)
+    )
     low = min(range(len(counts)), key=counts.__getitem__)
-    starts = [timezone.localtime(now - timedelta(minutes=m)) for m in (len(counts), len(counts) // 2)]
+    starts = [
+        timezone.localtime(now - timedelta(minutes=m))
+        for m in (len(counts), len(counts) // 2)
+    ]
     lowest = timezone.localtime(now - timedelta(minutes=len(counts) - low))
     said = (
         f"Finished a minute, last {len(counts)} minutes: {counts[-1]:,} now, "
@@ -116,7 +151,11 @@ def rectangles(these: Sequence[Rectangle], *, rounded: int = 0) -> SafeString:
     """Filled rectangles, one after the other."""
     corner = f' rx="{rounded}"' if rounded else ""
     form = f'<rect class="{{}}" x="{{}}" y="{{}}" width="{{}}" height="{{}}"{corner}/>'
-    return format_html_join("", form, ((kind, *(f"{place:.1f}" for place in places)) for kind, *places in these))
+    return format_html_join(
+        "",
+        form,
+        ((kind, *(f"{place:.1f}" for place in places)) for kind, *places in these),
+    )
 
 
 def _round_up(value: int) -> int:

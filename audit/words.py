@@ -47,6 +47,7 @@ STATES = {
     "draining": State("down", "is-run", "Draining"),
     "silent": State("alert", "is-warn", "Silent"),
     "stopped": State("stopped", "is-off", "Stopped"),
+    "skewed": State("alert", "is-warn", "Clock off"),
     # Limits.
     "paused": State("paused", "is-warn", "Paused"),
     "reduced": State("reduced", "is-warn", "Reduced"),
@@ -70,6 +71,8 @@ def duration(span: timedelta | None) -> str:
     if span < timedelta():
         return "\u2212" + duration(-span)
     seconds = span.total_seconds()
+    if not seconds:
+        return f"0{SPACE}s"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f}{SPACE}ms"
     if seconds < 9.995:
@@ -122,6 +125,12 @@ def day_and_time(moment: datetime, now: datetime, *, seconds: bool = False) -> s
 def exact(moment: datetime) -> str:
     """'2026-11-29 14:31:58 UTC': what a pointer shows over any time."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def precise(moment: datetime, *, day: bool = False) -> str:
+    """'14:31:58.204', or '2026-11-29 14:31:58.204': to the millisecond, in the page's zone."""
+    local = timezone.localtime(moment)
+    return f"{local:%Y-%m-%d %H:%M:%S.%f}"[:-3] if day else f"{local:%H:%M:%S.%f}"[:-3]
 
 
 def iso(moment: datetime) -> str:

@@ -13,9 +13,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, reverse
 
-from audit import page
+from audit import clock, page
+from project import banners
+from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
 PAGES = ("scheduler", "workqueue", "audit")
@@ -80,15 +83,29 @@ class MillraceAdminSite(admin.AdminSite):
     site_title = "Millrace"
     index_title = "Operations"
     site_url = None
+    login_form = LoginForm
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """The overview: is work moving?"""
+        from project import overview
+
+        now = clock.now()
+        found = {**overview.context(request, now=now), **(extra_context or {})}
+        return page.render(
+            request, "admin/index.html", **{"title": "Operations", "live": True, "now": now, **found}
+        )
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """What every page shows."""
-        context = super().each_context(request)
-        return {
-            **context,
+        more: dict[str, Any] = {
             "environment": settings.DJANGO_ENV,
             "zone": settings.TIME_ZONE,
         }
+        if self.has_permission(request):
+            more["banners"] = banners.of(request)
+        return {**super().each_context(request), **more}
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """The pages of our own before the stock ones."""

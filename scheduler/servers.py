@@ -4,21 +4,28 @@ Read by the overview and by Server Audit Logs. What is shown as a limit is what 
 process itself reported: asked, used and why.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.conf import settings
+from django.db.models import Subquery
+from django.urls import reverse
 
-from scheduler.models import MasterLease
+from audit import words
+from scheduler.models import MasterLease, Tick
 from workqueue.models import Node
+from workqueue.node import interval, stopped_after
 
-KINDS = {"server": "server", "worker": "worker", "jobworker": "job worker", "web": "web"}
+KINDS = {
+    "server": "server",
+    "worker": "worker",
+    "jobworker": "job worker",
+    "web": "web",
+}
+LEASE = ("holder", "node", "term", "since", "renewed_at", "expires_at")
 SKEWED = timedelta(seconds=5)  # shown as a warning from here on
 SILENT = 1.2  # beats without a sign of life, until which nobody worries
-BEAT = 0.4  # of keep-alive
-WORKER_PATIENCE = 2.4  # of keep-alive: one long regex silences a process's threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,9 @@ class Mastership:
     renewed_at: datetime | None
     expires_at: datetime | None
     held: bool  # somebody is master now
+    tick_at: datetime | None = None  # the newest tick of all
+    tick_late: timedelta | None = None
+    tick_enqueued: int | None = None
 
     @property
     def host(self) -> str:
@@ -43,7 +53,7 @@ class Mastership:
 class Limit:
     """A limit that a process resolved."""
 
-    what: str  # items | jobs
+    what: str  # item | job
     asked: int
     used: int
     why: str  # "" where it got what it asked for
@@ -52,6 +62,17 @@ class Limit:
     def reduced(self) -> bool:
         """It got less than it asked for."""
         return self.used < self.asked
+
+    @property
+    def words(self) -> str:
+        """'12 items', '12 → 8 items'."""
+        asked = f"{self.asked:,} \u2192 " if self.reduced else ""
+        return f"{asked}{words.plural(self.used, self.what)}"
+
+    @property
+    def short(self) -> str:
+        """The first sentence of the reason, for a table."""
+        return self.why.partition(". ")[0].rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +92,10 @@ class Process:
     started_at: datetime
     version: str
     skew: timedelta
-    limits: tuple[Limit, ...]
+    limit: Limit | None  # null: it has none to speak of
     busy: int | None  # in flight; null: it runs nothing
     stuck: int  # threads past their time limit
+    loop: str  # what it says of itself beyond its status: "stopped: ... is off"
 
     @property
     def name(self) -> str:
@@ -87,37 +109,74 @@ class Process:
         return abs(self.skew) > SKEWED
 
     @property
-    def limit(self) -> Limit | None:
-        """The limit that its slots are drawn with."""
-        return self.limits[0] if self.limits else None
+    def clock(self) -> str:
+        """Its clock minus the database's: '+0.01 s'."""
+        seconds = self.skew.total_seconds()
+        digits = 1 if self.skewed else 2
+        return f"{seconds:+.{digits}f}{words.SPACE}s".replace("-", "\u2212")
+
+    @property
+    def yes(self) -> str:
+        """Under Is Master."""
+        return f"Yes, term {self.term:,}" if self.term is not None else "No"
+
+    @property
+    def address(self) -> str:
+        """Its page, which the reference calls View Execution Logs."""
+        return reverse("admin:node", args=[self.id])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skew:
+    """A machine whose clock is off, in words."""
+
+    host: str
+    off: timedelta
+    side: str  # ahead of | behind
+    late: str  # late | early: the times on its log lines
 
 
 def mastership(now: datetime) -> Mastership:
-    """Who is master, or that nobody is. One statement."""
-    row = MasterLease.objects.first() or MasterLease()
-    held = bool(row.holder and row.expires_at and row.expires_at > now)
+    """Who is master, or that nobody is, and the newest tick. One statement."""
+    newest = Tick.objects.order_by("-at")
+    ticked = {
+        f"tick_{name}": Subquery(newest.values(name)[:1])
+        for name in ("at", "lateness_ms", "enqueued")
+    }
+    row = MasterLease.objects.values(*LEASE, **ticked).first()
+    if row is None:
+        return Mastership(
+            holder=None,
+            node="",
+            term=0,
+            since=None,
+            renewed_at=None,
+            expires_at=None,
+            held=False,
+        )
+    late = row.pop("tick_lateness_ms")
     return Mastership(
-        holder=row.holder,
-        node=row.node,
-        term=row.term,
-        since=row.since,
-        renewed_at=row.renewed_at,
-        expires_at=row.expires_at,
-        held=held,
+        **row,
+        tick_late=None if late is None else timedelta(milliseconds=late),
+        held=bool(row["holder"] and row["expires_at"] and row["expires_at"] > now),
     )
 
 
-def processes(master: Mastership, *, now: datetime, stopped: bool = False) -> list[Process]:
+def processes(
+    master: Mastership, *, now: datetime, stopped: bool = False
+) -> list[Process]:
     """All that live, master first; with `stopped`, also those that ended. One statement."""
     nodes = Node.objects.all() if stopped else Node.objects.alive()
-    rows = [process(node, master, now=now) for node in nodes.order_by("host", "pid")[:1000]]
+    rows = [
+        process(node, master, now=now) for node in nodes.order_by("host", "pid")[:1000]
+    ]
     return sorted(_together(rows), key=_order)
 
 
 def process(node: Node, master: Mastership, *, now: datetime) -> Process:
     """One node as it stands now."""
     is_master = master.held and master.holder == node.id
-    stops_at = node.heartbeat_at + _patience(node.kind)
+    stops_at = node.heartbeat_at + stopped_after(node.kind)
     return Process(
         id=node.id,
         kind=node.kind,
@@ -132,40 +191,73 @@ def process(node: Node, master: Mastership, *, now: datetime) -> Process:
         started_at=node.started_at,
         version=node.version,
         skew=timedelta(milliseconds=node.clock_skew_ms),
-        limits=_limits(node),
+        limit=_limit(node),
         busy=_whole(node.report, "in_flight"),
         stuck=_whole(node.report, "stuck") or 0,
+        loop=str(node.report.get("loop", ""))
+        if isinstance(node.report, Mapping)
+        else "",
     )
+
+
+def skewed(rows: Iterable[Process]) -> list[Skew]:
+    """The machines whose clocks mislead, once each."""
+    found = {}
+    for row in rows:
+        if row.skewed and row.status != Node.Status.STOPPED:
+            ahead = row.skew > timedelta()
+            found[row.host] = Skew(
+                host=row.host,
+                off=abs(row.skew),
+                side="ahead of" if ahead else "behind",
+                late="late" if ahead else "early",
+            )
+    return list(found.values())
+
+
+def report(node: Node) -> list[tuple[str, str]]:
+    """What it reported, as names and texts, for its own page."""
+    if not isinstance(node.report, Mapping):
+        return []
+    return [
+        (str(name).replace("_", " "), _said(value))
+        for name, value in node.report.items()
+        if name != "adjusted"
+    ]
+
+
+def _said(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{str(name).replace('_', ' ')} {_said(one)}"
+            for name, one in value.items()
+            if one not in ("", None)
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(_said(one) for one in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return words.UNKNOWN if value is None else str(value)
 
 
 def _state(node: Node, *, is_master: bool, now: datetime) -> str:
     if node.status != Node.Status.RUNNING:
         return node.status
-    if now - node.heartbeat_at > settings.KEEP_ALIVE * BEAT * SILENT:
+    if now - node.heartbeat_at > interval() * SILENT:
         return "silent"
     if node.kind == Node.Kind.SERVER:
         return "master" if is_master else "standby"
     return "running"
 
 
-def _patience(kind: str) -> timedelta:
-    alive: timedelta = settings.KEEP_ALIVE
-    return alive if kind == Node.Kind.SERVER else alive * WORKER_PATIENCE
-
-
-def _limits(node: Node) -> tuple[Limit, ...]:
-    """The report's limits. A report of another release, or a spoilt one, gives none."""
-    found = node.report.get("limits") if isinstance(node.report, Mapping) else None
-    return tuple(_read(found)) if isinstance(found, Sequence) and not isinstance(found, str) else ()
-
-
-def _read(found: Iterable[object]) -> Iterable[Limit]:
-    for one in found:
-        if not isinstance(one, Mapping):
-            continue
-        asked, used = _whole(one, "asked"), _whole(one, "used")
-        if asked is not None and used is not None:
-            yield Limit(what=str(one.get("what", "items")), asked=asked, used=used, why=str(one.get("why", "")))
+def _limit(node: Node) -> Limit | None:
+    """The report's slots. A report of another release, or a spoilt one, gives none."""
+    slots = node.report.get("slots") if isinstance(node.report, Mapping) else None
+    asked, used = _whole(slots, "asked"), _whole(slots, "used")
+    if asked is None or used is None or not isinstance(slots, Mapping):
+        return None
+    what = "job" if node.kind == Node.Kind.JOBWORKER else "item"
+    return Limit(what=what, asked=asked, used=used, why=str(slots.get("why", "")))
 
 
 def _whole(report: object, key: str) -> int | None:
@@ -183,7 +275,9 @@ def _together(rows: Iterable[Process]) -> Iterable[Process]:
         key = (row.host, row.version, row.state)
         first = web.get(key, row)
         pids = tuple(sorted({*first.pids, *row.pids}))
-        web[key] = replace(first, pids=pids, heartbeat_at=min(first.heartbeat_at, row.heartbeat_at))
+        web[key] = replace(
+            first, pids=pids, heartbeat_at=min(first.heartbeat_at, row.heartbeat_at)
+        )
     yield from web.values()
 
 

@@ -30,6 +30,15 @@ def when(context: Mapping[str, Any], moment: datetime | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
+def since(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'7 min 28 s': how long it has been."""
+    if moment is None:
+        return words.UNKNOWN
+    passed = (_now(context) - moment).total_seconds()
+    return _time(moment, words.duration(timedelta(seconds=max(round(passed), 0))))
+
+
+@register.simple_tag(takes_context=True)
 def clock(context: Mapping[str, Any], moment: datetime | None) -> str:
     """'today 09:14:09', 'yesterday 20:05:31', '26 Nov 09:30:00'."""
     if moment is None:
@@ -37,10 +46,43 @@ def clock(context: Mapping[str, Any], moment: datetime | None) -> str:
     return _time(moment, words.day_and_time(moment, _now(context), seconds=True))
 
 
+@register.simple_tag(takes_context=True)
+def until(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'23 s': how long it will be; nothing less than none."""
+    if moment is None:
+        return words.UNKNOWN
+    left = (moment - _now(context)).total_seconds()
+    return _time(moment, words.duration(timedelta(seconds=max(round(left), 0))))
+
+
+@register.simple_tag(takes_context=True)
+def to_the_second(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'14:32:10' today, else 'yesterday 22:04:11'."""
+    if moment is None:
+        return words.UNKNOWN
+    return _time(moment, words.day_and_time(moment, _now(context), seconds=True).removeprefix("today "))
+
+
+@register.simple_tag(takes_context=True)
+def short(context: Mapping[str, Any], moment: datetime | None) -> str:
+    """'13:05' today, else 'yesterday 22:04', '26 Nov 09:30'."""
+    if moment is None:
+        return words.UNKNOWN
+    return _time(
+        moment, words.day_and_time(moment, _now(context)).removeprefix("today ")
+    )
+
+
 @register.simple_tag
 def exact(moment: datetime | None) -> str:
     """The whole time, in UTC, for a record's own page."""
     return words.UNKNOWN if moment is None else _time(moment, words.exact(moment))
+
+
+@register.simple_tag
+def precise(moment: datetime | None, day: bool = False) -> str:
+    """'14:31:58.204', or with its day: for lines of a transcript and steps of a run."""
+    return words.UNKNOWN if moment is None else _time(moment, words.precise(moment, day=day))
 
 
 @register.simple_tag
@@ -74,6 +116,12 @@ def slots(*, busy: int, usable: int, asked: int) -> SafeString:
 def duration(span: timedelta | None) -> str:
     """1.94 s, 4 min 38 s."""
     return words.duration(span)
+
+
+@register.filter
+def exactly(moment: datetime) -> str:
+    """2026-11-29 14:31:58 UTC, as plain text."""
+    return words.exact(moment)
 
 
 @register.filter

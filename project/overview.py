@@ -1,0 +1,210 @@
+"""overview: the first page: is there a master, is work moving, what failed, what is reduced.
+
+A member of a tenant sees the work of that tenant; the platform's staff sees all of
+it, and the processes. At most twelve statements, none that grows with history.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.db.models import IntegerField, Min, OuterRef, Subquery
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from audit import drawings, page, queries, words
+from audit.queries import FailureRow
+from scheduler import servers, terms
+from scheduler.models import Schedule
+from scheduler.servers import Mastership, Process
+from workqueue import live, registry, sql
+from workqueue.live import Live
+from workqueue.models import Node, Tenant, WorkItem
+from workqueue.models.item import WorkItemQuerySet
+
+MOST_COUNTED = 10_000  # items of a kind; "10,000+" beyond
+DAY = timedelta(days=1)
+MINUTES = 60  # of the drawing
+MOST_FAILURES = 12  # groups
+MOST_CHANGES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Live items, counted as far as a page can wait for."""
+
+    waiting: str
+    executing: str
+    held: str  # "" where none
+    oldest: datetime | None  # since when the oldest waiting item is due
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """Something works, but not as asked."""
+
+    title: str  # "Worker on queue-2 runs 8 items, not 12."
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Failures of one handler with one error."""
+
+    title: str
+    error: str
+    outcome: str
+    runs: int
+    tenants: str  # "3 tenants", or the only one
+    drawn: SafeString  # by hour
+    last: datetime
+    address: str  # the runs themselves
+
+
+def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
+    """All that the page shows."""
+    seen = page.tenants(request)
+    queue = _queue(seen, now=now)
+    counts = queries.throughput(minutes=MINUTES, tenants=seen, now=now)
+    shared = {
+        "queue": queue,
+        "finished_minute": counts[-1],
+        "finished_hour": sum(counts),
+        "throughput": drawings.per_minute(counts, now=now),
+        "failures": [_failure(row) for row in queries.failures_since(now - DAY, tenants=seen, now=now, limit=MOST_FAILURES)],
+        "changes": queries.changes(tenants=seen, since=now - DAY, limit=MOST_CHANGES),
+    }
+    if seen is not None:
+        return {**shared, "lead": _lead_of_tenant(queue)}
+    return {**shared, **_platform(queue, now=now)}
+
+
+def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
+    """What only the platform's staff sees."""
+    master = servers.mastership(now)
+    rows = servers.processes(master, now=now)
+    alive = [row for row in rows if row.status != Node.Status.STOPPED]
+    known = live.current()
+    reduced = [*_reduced(alive), *_adjusted(known)]
+    return {
+        "master": master,
+        "processes": rows,
+        "servers": sum(row.kind == Node.Kind.SERVER for row in alive),
+        "standby": [row for row in alive if row.kind == Node.Kind.SERVER and row.id != master.holder],
+        "alive": sum(len(row.pids) for row in alive),
+        "silent": sum(len(row.pids) for row in alive if row.state == "silent"),
+        "slots": sum(row.limit.used for row in alive if row.limit),
+        "terms": terms.history(master, span=terms.SPANS[0], now=now),
+        "election_due": settings.KEEP_ALIVE + timedelta(seconds=2),
+        "reduced": reduced,
+        "lead": _lead(queue, master, alive, known, reduced, now=now),
+    }
+
+
+class _Counted(Subquery):
+    """How many rows a sliced query has, inside another statement."""
+
+    template = sql.COUNT_OF
+    output_field = IntegerField()
+
+
+def _queue(seen: frozenset[int] | None, *, now: datetime) -> Queue:
+    """Two statements. The platform's row only carries the counts: there is always one."""
+    items = WorkItem.objects.all() if seen is None else WorkItem.objects.filter(tenant_id__in=seen)
+    counts = {
+        status: _Counted(items.filter(status=status).order_by().values("pk")[: MOST_COUNTED + 1])
+        for status in WorkItem.Status.values
+    }
+    found = Tenant.objects.filter(is_platform=True).order_by().values_list(*counts.values()).first() or (0, 0, 0)
+    waiting, executing, held = found
+    return Queue(
+        waiting=_capped(waiting),
+        executing=_capped(executing),
+        held=_capped(held) if held else "",
+        oldest=_oldest(items.pending(), now=now) if waiting else None,
+        waits=waiting > 0,
+    )
+
+
+def _oldest(pending: WorkItemQuerySet, *, now: datetime) -> datetime | None:
+    """When the item became due that waits longest. By handler, since the index starts with it."""
+    mine = pending.filter(handler=OuterRef("key"), not_before__lte=now)
+    first = mine.order_by("not_before", "id").values("not_before")[:1]
+    found: datetime | None = Schedule.objects.annotate(first=Subquery(first)).aggregate(oldest=Min("first"))["oldest"]
+    return found
+
+
+def _capped(count: int) -> str:
+    return f"{MOST_COUNTED:,}+" if count > MOST_COUNTED else f"{count:,}"
+
+
+def _lead(
+    queue: Queue,
+    master: Mastership,
+    alive: Sequence[Process],
+    known: Live,
+    reduced: Sequence[Reduced],
+    *,
+    now: datetime,
+) -> str:
+    """The first sentence of the page: is it moving? And what is not as asked."""
+    workers = [row for row in alive if row.kind == Node.Kind.WORKER and row.state in {"running", "silent"}]
+    paused = sum(row.holds(now) for row in known.pauses)
+    rest = [f"{words.plural(paused, 'pause')} in force"] * bool(paused)
+    rest += [f"{words.plural(len(reduced), 'limit')} reduced"] * bool(reduced)
+    if not master.held:
+        first = "No master: nothing is enqueued until a server node takes the lease."
+    elif not workers:
+        first = f"No worker is alive: {queue.waiting} items wait."
+    elif not known.policy.start_workers:
+        first = f"Work stands still: START_WORKERS_ON_MASTER is off, {queue.waiting} items wait."
+    elif queue.oldest is None:
+        first = "Work is moving: nothing waits."
+    else:
+        first = _moving(now - queue.oldest)
+    return f"{first} {', '.join(rest)}." if rest else first
+
+
+def _moving(age: timedelta) -> str:
+    verb = "Work is moving" if age < timedelta(minutes=5) else "Work is behind"
+    return f"{verb}: the oldest waiting item is {words.duration(timedelta(seconds=round(age.total_seconds())))} old."
+
+
+def _lead_of_tenant(queue: Queue) -> str:
+    if not queue.waits:
+        return "Nothing of yours waits."
+    return f"{queue.waiting} of your items wait, {queue.executing} execute."
+
+
+def _reduced(alive: Sequence[Process]) -> list[Reduced]:
+    found = []
+    for row in alive:
+        if row.limit and row.limit.reduced:
+            used = words.plural(row.limit.used, row.limit.what)
+            title = f"{row.name.capitalize()} on {row.host} runs {used}, not {row.limit.asked:,}."
+            found.append(Reduced(title=title, why=row.limit.why))
+    return found
+
+
+def _adjusted(known: Live) -> list[Reduced]:
+    return [Reduced(title=f"{one.key} is {one.used}, not {one.asked}.", why=one.why) for one in known.adjusted]
+
+
+def _failure(row: FailureRow) -> Failure:
+    names = row.tenants
+    query = urlencode({"handler": row.handler, "outcome": row.outcome, "since": "24 h", "text": row.error[:100]})
+    return Failure(
+        title=registry.title(row.handler),
+        error=row.error,
+        outcome=row.outcome,
+        runs=row.runs,
+        tenants=names[0] if len(names) == 1 else f"{len(names):,} tenants",
+        drawn=drawings.by_hour(row.by_hour, outcome=row.outcome),
+        last=row.last_seen,
+        address=f"{reverse('admin:runs')}?{query}",
+    )

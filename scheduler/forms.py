@@ -1,0 +1,87 @@
+"""forms: what an operator is asked before a handler is paused, changed or run.
+
+They translate and check words; the verbs they lead to stand in override.py and in
+workqueue/pauses.py.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from scheduler import cadence
+from scheduler.exceptions import InvalidCadence
+from workqueue.registry import Handler
+
+LONGEST_REASON = 500  # characters
+FOREVER = "0"
+PERIODS = {  # minutes -> words
+    "30": "30 min",
+    "60": "1 h",
+    "240": "4 h",
+    "720": "12 h",
+    "1440": "1 day",
+    "10080": "7 days",
+    FOREVER: "until somebody ends it",
+}
+
+
+class Reasoned(forms.Form):
+    """Every change says why; the Changes page shows it for ever."""
+
+    why = forms.CharField(
+        label="Why",
+        max_length=LONGEST_REASON,
+        widget=forms.TextInput(attrs={"class": "wide", "autocomplete": "off"}),
+        error_messages={
+            "required": "Say why: the next operator reads it.",
+            "max_length": f"That is too long. Enter at most {LONGEST_REASON} characters.",
+        },
+    )
+
+
+class PauseForm(Reasoned):
+    """How long, and why."""
+
+    field_order = ("period", "why")
+    period = forms.ChoiceField(label="For", choices=list(PERIODS.items()), initial="60")
+
+    def span(self) -> timedelta | None:
+        """How long; None: without an end."""
+        minutes = str(self.cleaned_data["period"])
+        return None if minutes == FOREVER else timedelta(minutes=int(minutes))
+
+
+class CadenceForm(Reasoned):
+    """Another cadence, or none to go back to the timetable's own."""
+
+    field_order = ("cadence", "why")
+    cadence = forms.CharField(
+        label="Cadence",
+        required=False,
+        max_length=cadence.LONGEST_TEXT,
+        widget=forms.TextInput(
+            attrs={
+                "class": "wide mr-code",
+                "autocomplete": "off",
+                "spellcheck": "false",
+            }
+        ),
+    )
+
+    def __init__(self, *args: Any, handler: Handler, **kwargs: Any) -> None:
+        """`handler`: the row whose own cadence an empty field stands for."""
+        super().__init__(*args, **kwargs)
+        self.handler = handler
+
+    def clean_cadence(self) -> str:
+        """The text as the scheduler takes it; "" is the timetable's own."""
+        text = " ".join(str(self.cleaned_data["cadence"]).split())
+        if not text or text == self.handler.cadence:
+            return ""
+        try:
+            cadence.parse(text, settings.TIME_ZONE)
+        except InvalidCadence as problem:
+            raise forms.ValidationError(str(problem)) from problem
+        return text
