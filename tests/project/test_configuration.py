@@ -44,7 +44,7 @@ def test_production_has_defaults_of_its_own(tmp_path):
     [
         ("PORT", "0", "PORT '0' must be a whole number from 1 to 65535"),
         ("PORT", "80a", "PORT '80a' must be a whole number"),
-        ("PORT", "٨٠٨٠", "must be a whole number"),  # noqa: RUF001
+        ("PORT", "٨٠٨٠", "must be a whole number"),
         ("WORKER_DRAIN_TIMEOUT_S", "-1", "from 0 to 3600 (seconds)"),
         (
             "FALCON_MODE",

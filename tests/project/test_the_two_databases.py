@@ -8,8 +8,8 @@ from workqueue.models import Tenant
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("round", [1, 2], ids=str)
-def test_rows_of_migrations_are_back_after_a_test_that_committed(round: int) -> None:
+@pytest.mark.parametrize("nth", [1, 2], ids=str)
+def test_rows_of_migrations_are_back_after_a_test_that_committed(nth: int) -> None:
     assert MasterLease.objects.count() == 1
     assert list(Tenant.objects.values_list("is_platform", flat=True)) == [True]
     factories.tenant("acme")

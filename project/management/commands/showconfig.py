@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from project.configuration import Given
+from project.document import document
 from project.environment import SECTIONS
 
 HIDDEN = "********"
@@ -23,13 +24,20 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """--json."""
+        """--json and --markdown."""
         parser.add_argument("--json", action="store_true", help="one object, by name")
+        parser.add_argument(
+            "--markdown",
+            action="store_true",
+            help="docs/settings.md, without any value",
+        )
 
-    def handle(self, *_: Any, json: bool, **__: Any) -> None:
+    def handle(self, *_: Any, json: bool, markdown: bool, **__: Any) -> None:
         """Print."""
-        if json:
-            self.stdout.write(_as_json())
+        if json or markdown:
+            self.stdout.write(
+                _as_json() if json else document(), ending="\n" if json else ""
+            )
             return
         for section, variables in SECTIONS.items():
             self.stdout.write(f"{section}")

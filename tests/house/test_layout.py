@@ -1,0 +1,102 @@
+"""Where things stand: a handler's file, its row and its test share one name."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from scheduler.timetable import TIMETABLE
+from tests.house.sources import ROOT, SOURCES, TESTS, name, tree
+from workqueue import registry
+
+pytestmark = pytest.mark.once
+
+HANDLERS = ROOT / "scheduler" / "handlers"
+# Without a test of their own: nothing in them decides anything that others' tests do not see.
+UNMIRRORED = {
+    "__init__",
+    "apps",
+    "admin",
+    "settings",
+    "urls",
+    "wsgi",
+    "sql",
+    "exceptions",
+    "models",
+}
+
+
+def defines_run(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name == "run"
+        for node in tree(path).body
+    )
+
+
+def test_every_handler_file_is_on_the_timetable_and_every_row_has_a_file():
+    on_disk = {
+        f"{p.parent.name}.{p.stem}" for p in HANDLERS.glob("*/*.py") if defines_run(p)
+    }
+    assert on_disk == {row.key for row in TIMETABLE}
+
+
+@pytest.mark.parametrize("key", [row.key for row in TIMETABLE])
+def test_every_row_imports(key: str):
+    assert callable(registry.load(key))
+    registry.due(key)
+
+
+def test_every_domain_folder_is_an_installed_app():
+    folders = {p.parent.name for p in HANDLERS.glob("*/__init__.py")}
+    assert {
+        entry.removeprefix("scheduler.handlers.").split(".")[0]
+        for entry in settings.DOMAIN_APPS
+    } == folders
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_no_module_is_longer_than_400_lines(path: Path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_every_module_has_its_mirrored_test(path: Path):
+    relative = path.relative_to(ROOT)
+    if (
+        path.stem in UNMIRRORED
+        or "management" in relative.parts
+        or "models" in relative.parts
+    ):
+        return
+    if "templatetags" in relative.parts:
+        relative = Path(relative.parts[0], f"templatetags_{path.stem}.py")
+    folder = ROOT / "tests" / relative.parent
+    found = [
+        *folder.glob(f"test_{relative.stem}.py"),
+        *folder.glob(f"test_{relative.stem}_*.py"),
+    ]
+    assert found, f"tests/{relative.parent}/test_{relative.stem}.py is missing"
+
+
+COMMANDS = [
+    path
+    for path in SOURCES
+    if path.parent.name == "commands" and path.stem != "__init__"
+]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name)
+def test_every_command_is_called_by_a_test(path: Path):
+    called = [
+        test
+        for test in TESTS
+        for node in ast.walk(tree(test))
+        if isinstance(node, ast.Constant) and node.value == path.stem
+    ]
+    assert called
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name)
+def test_every_command_has_help_with_an_example(path: Path):
+    assert f"manage.py {path.stem}" in path.read_text()

@@ -1,0 +1,77 @@
+"""Raw SQL stands in sql.py, under a sentence that says why; nowhere else."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import SOURCES, calls, docstrings, name, tree
+
+pytestmark = pytest.mark.once
+
+STATEMENT = re.compile(
+    r"^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH|CREATE|ALTER|DROP|TRUNCATE|SET|LOCK TABLE|NOTIFY|LISTEN|PRAGMA|VACUUM|ANALYZE)\s+\w"
+)
+EXECUTORS = {"execute", "executemany", "raw"}
+# The PRAGMAs of every new SQLite connection are configuration.
+ELSEWHERE = [path for path in SOURCES if path.name not in ("sql.py", "settings.py")]
+
+
+def is_literal(node: ast.expr) -> bool:
+    """A text that is made on the spot, whole or in parts."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    if isinstance(node, ast.BinOp):
+        return is_literal(node.left) or is_literal(node.right)
+    return isinstance(node, ast.JoinedStr)
+
+
+@pytest.mark.parametrize("path", ELSEWHERE, ids=name)
+def test_no_statement_is_written_outside_sql_py(path: Path):
+    prose = docstrings(path)
+    found = [
+        (node.lineno, node.value[:60])
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in prose
+        and STATEMENT.match(node.value)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", ELSEWHERE, ids=name)
+def test_nobody_executes_a_text_made_on_the_spot(path: Path):
+    found = [
+        node.lineno
+        for called, node in calls(path)
+        if called in EXECUTORS and node.args and is_literal(node.args[0])
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_the_orm_is_not_bypassed_half_way(path: Path):
+    found = [
+        node.lineno for called, node in calls(path) if called in ("RawSQL", "extra")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "sql.py"], ids=name)
+def test_every_statement_says_why(path: Path):
+    """A comment, or a docstring for functions, right above the constant (or its group)."""
+    lines = path.read_text().splitlines()
+    assert tree(path).body
+    missing = []
+    for node in tree(path).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            above = node.lineno - 2
+            while (
+                above >= 0 and lines[above].strip() and not lines[above].startswith("#")
+            ):
+                above -= 1  # a group of constants shares one comment
+            if above < 0 or not lines[above].startswith("#"):
+                missing.append(node.lineno)
+    assert missing == []

@@ -1,0 +1,64 @@
+"""The project speaks of itself only, and its documents do not rot."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import ROOT
+
+pytestmark = pytest.mark.once
+
+# Put together here, so that this file does not find itself.
+PLACES = re.compile(
+    "|".join(
+        ("/wo" + "rk/", "/tmp/mill" + "race", "pypi" + r"\.org", "python" + "hosted")
+    )
+)
+TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".txt", ".yaml", ".yml", ""}
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("this is no git work tree, so there is no list of its files")
+    return [ROOT / line for line in listed.stdout.splitlines() if line != "uv.lock"]
+
+
+def test_no_file_names_a_place_outside_the_project():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in tracked()
+        if path.suffix in TEXT and path.is_file()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if PLACES.search(line)
+    ]
+    assert found == []
+
+
+def test_every_link_in_the_documents_leads_somewhere():
+    found = [
+        f"{path.name}: {target}"
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
+        if not (path.parent / target).exists()
+    ]
+    assert found == []
+
+
+def test_every_command_in_the_documents_exists():
+    from django.core.management import get_commands
+
+    found = {
+        command
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+        for command in re.findall(r"manage\.py ([a-z]+)", path.read_text())
+    }
+    assert found <= set(get_commands())
