@@ -196,3 +196,36 @@ def send(statement: str, params: Mapping[str, Any]) -> int:
         cursor.adapters.register_dumper(int, Int8BinaryDumper)
         cursor.execute(statement, params, prepare=settings.DATABASE_LISTEN)
         return cursor.rowcount
+
+
+# --- audit.queries
+
+# A minute may hold a million runs: each is counted up to a bound, by a look of its own
+# at the index. The ORM has no LATERAL. (SQLite counts its few by GROUP BY.)
+PER_MINUTE = """
+SELECT minute.start, count(run.finished_at), max(run.finished_at)
+  FROM generate_series(%(since)s::timestamptz, %(until)s::timestamptz - interval '1 minute', interval '1 minute')
+       AS minute(start)
+ CROSS JOIN LATERAL (
+       SELECT finished_at
+         FROM audit_run
+        WHERE finished_at >= minute.start AND finished_at < minute.start + interval '1 minute'
+        ORDER BY finished_at
+        LIMIT %(most)s) AS run
+ GROUP BY minute.start
+"""
+
+# The newest of each outcome by its own walk along the partial index, whose condition is
+# repeated so that the planner sees that it may.
+NEWEST_BAD = """
+SELECT run.*
+  FROM unnest(%(outcomes)s::text[]) AS bad(outcome)
+ CROSS JOIN LATERAL (
+       SELECT id, handler, outcome, tenant, finished_at, left(error, 300) AS said
+         FROM audit_run
+        WHERE audit_run.outcome = bad.outcome
+          AND NOT (audit_run.outcome = 'succeeded')
+          AND finished_at >= %(since)s::timestamptz
+        ORDER BY finished_at DESC
+        LIMIT %(per)s) AS run
+"""

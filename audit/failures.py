@@ -1,0 +1,80 @@
+"""failures: bad runs grouped by handler, outcome and what reads as the same error.
+
+Reads the newest of each outcome up to a bound, however many there are.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models.functions import Left
+
+from audit import sql
+from audit.models import Run
+from audit.rows import FailureRow
+
+READ = 5_000  # newest bad runs of each outcome
+BAD = (Run.Outcome.FAILED, Run.Outcome.PARTIAL, Run.Outcome.ABANDONED)
+# What differs between two texts of the same error: numbers, ids, addresses in memory.
+_PARTICULAR = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d+")
+_COLUMNS = ("id", "handler", "outcome", "tenant", "finished_at", "said")
+
+
+def grouped(
+    since: datetime, *, tenants: frozenset[int] | None, now: datetime
+) -> list[FailureRow]:
+    """The groups, most runs first."""
+    rows = _read(since, tenants)
+    read = Counter(row["outcome"] for row in rows)
+    groups = defaultdict(list)
+    for row in rows:
+        error = _PARTICULAR.sub("#", row["said"])
+        groups[row["handler"], row["outcome"], error].append(row)
+    found = [
+        _group(of, since=since, now=now, more=read[outcome] >= READ)
+        for (_, outcome, _), of in groups.items()
+    ]
+    return sorted(found, key=lambda row: (-row.runs, row.handler, row.error))
+
+
+def _read(since: datetime, tenants: frozenset[int] | None) -> list[dict[str, Any]]:
+    """The newest bad runs, as much of them as a group needs."""
+    if tenants is None and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                sql.NEWEST_BAD, {"outcomes": list(BAD), "since": since, "per": READ}
+            )
+            return [dict(zip(_COLUMNS, row, strict=True)) for row in cursor.fetchall()]
+    found = Run.objects.filter(outcome__in=BAD, finished_at__gte=since)
+    if tenants is not None:
+        found = found.filter(tenant_id__in=sorted(tenants))
+    return list(
+        found.order_by("-finished_at")
+        .annotate(said=Left("error", 300))
+        .values(*_COLUMNS)[: READ * len(BAD)]
+    )
+
+
+def _group(
+    rows: Sequence[Mapping[str, Any]], *, since: datetime, now: datetime, more: bool
+) -> FailureRow:
+    newest = max(rows, key=lambda row: row["finished_at"])
+    hours = max(1, round((now - since) / timedelta(hours=1)))
+    by_hour = [0] * hours
+    for row in rows:
+        back = int((now - row["finished_at"]) / timedelta(hours=1))
+        by_hour[hours - 1 - min(max(back, 0), hours - 1)] += 1
+    return FailureRow(
+        handler=newest["handler"],
+        outcome=newest["outcome"],
+        error=newest["said"],
+        runs=len(rows),
+        more=more,
+        tenants=tuple(sorted({row["tenant"] for row in rows})),
+        by_hour=tuple(by_hour),
+        last_seen=newest["finished_at"],
+        sample=newest["id"],
+    )
