@@ -1,5 +1,30 @@
 """The timetable: a row per handler. The whole menu on one page."""
 
-from workqueue.registry import Handler
+from django.conf import settings
+from django.db.models import Q
 
-TIMETABLE: tuple[Handler, ...] = ()
+from workqueue.registry import ACTIVE, DAILY_RETRY, Condition, Handler
+
+# A condition on rows, not a missing row: the tick then says why nothing was enqueued.
+HEARTBEAT_SET = Condition(
+    reason="HEARTBEAT_URL is not set",
+    holds=lambda _: Q() if settings.HEARTBEAT_URL else Q(pk=-1),
+)
+
+TIMETABLE: tuple[Handler, ...] = (
+    Handler(
+        key="archival.apply_policies",
+        title="Record Archival Handler",
+        purpose="Moves rows past their archival policy into files, or deletes them.",
+        cadence="daily 23:00",
+        retry=DAILY_RETRY,
+    ),
+    Handler(
+        key="instance.report_heartbeat",
+        title="Heartbeat",
+        purpose="Tells a central service that this installation is alive.",
+        cadence="30m",
+        scope="platform",
+        eligible=(ACTIVE, HEARTBEAT_SET),
+    ),
+)

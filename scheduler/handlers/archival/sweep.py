@@ -1,0 +1,128 @@
+"""sweep: what no tenant's policy speaks of; done by the platform's item.
+
+Runs that found nothing (as long as their row of the timetable says), the nodes'
+execution logs (a year), rows and files of tenants that were removed (by the default
+policies), months of the ledger in which nothing is left.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from audit import retention
+from scheduler.handlers.archival.archivable import types
+from scheduler.handlers.archival.expire import remove
+from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
+from scheduler.handlers.archival.select import Selected, cutoff
+from workqueue import registry
+from workqueue.models import Tenant
+
+logger = logging.getLogger(__name__)
+
+KEEP_NODE_EVENTS = timedelta(days=365)
+BATCH = 5_000  # rows of one transaction
+TENANTS_AT_ONCE = 100  # removed ones; the rest another night
+
+
+@dataclass(slots=True, kw_only=True)
+class Swept:
+    """What a sweep removed."""
+
+    empty_runs: int = 0
+    node_events: int = 0
+    expired_files: int = 0
+    partitions: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of tables."""
+        return self.empty_runs + self.node_events
+
+    def told(self) -> dict[str, Any]:
+        """For the run's details."""
+        return {
+            "rows": self.rows,
+            "empty_runs": self.empty_runs,
+            "node_events": self.node_events,
+            "expired_files": self.expired_files,
+            "partitions": self.partitions,
+        }
+
+
+def sweep(*, now: datetime, spent: Callable[[], bool]) -> Swept:
+    """Do as much of it as the time allows; every step begins where the last run ended."""
+    swept = Swept()
+    for row in registry.rows().values():
+        step = partial(
+            retention.delete_empty,
+            handler=row.key,
+            before=now - row.keep_empty,
+            limit=BATCH,
+        )
+        swept.empty_runs += _in_batches(step, spent=spent)
+    swept.node_events = _in_batches(
+        lambda: retention.delete_node_events(
+            before=now - KEEP_NODE_EVENTS, limit=BATCH
+        ),
+        spent=spent,
+    )
+    swept.expired_files = _expire_files_of_removed_tenants(now=now)
+    if not spent():
+        swept.partitions = retention.drop_partitions(now=now)
+    logger.info(
+        "swept: %s runs that found nothing, %s entries of execution logs, %s files, %s months",
+        swept.empty_runs,
+        swept.node_events,
+        swept.expired_files,
+        swept.partitions,
+    )
+    return swept
+
+
+def of_removed_tenants(*, now: datetime) -> list[Selected]:
+    """Rows that outlived their tenant, under the default policies."""
+    found = []
+    for policy in ArchivalPolicy.objects.defaults().enabled():
+        if (rows := types().get(policy.record_type)) is None:
+            continue
+        before = cutoff(now, keep_days=policy.keep_days, zone=settings.SERVER_TIME_ZONE)
+        strays = rows.strays(
+            known=Tenant.objects.values("pk"), before=before, limit=TENANTS_AT_ONCE
+        )
+        found += [
+            Selected(rows=rows, policy=policy, tenant_id=id, tenant=slug, before=before)
+            for id, slug in strays.items()
+        ]
+    return found
+
+
+def _expire_files_of_removed_tenants(*, now: datetime) -> int:
+    removed = 0
+    keep = ArchivalPolicy.objects.defaults().enabled().exclude(archive_keep_days=None)
+    for record_type, days in keep.values_list("record_type", "archive_keep_days"):
+        before = cutoff(now, keep_days=days or 0, zone=settings.SERVER_TIME_ZONE)
+        files = ArchiveFile.objects.present().exclude(
+            tenant_id__in=Tenant.objects.values("pk")
+        )
+        removed += remove(
+            files.filter(record_type=record_type, created_at__lt=before), now=now
+        )
+    return removed
+
+
+def _in_batches(step: Callable[[], int], *, spent: Callable[[], bool]) -> int:
+    """Repeat a step, a transaction each, until it finds nothing or the time is over."""
+    total = 0
+    while not spent():
+        with transaction.atomic():
+            found = step()
+        total += found
+        if found < BATCH:
+            break
+    return total
