@@ -8,7 +8,8 @@ class AuditConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Give SQLite the two functions that PostgreSQL's statements use."""
-        from audit import clock
+        """Give SQLite the functions of PostgreSQL's statements; mask what settings keep secret."""
+        from audit import clock, secret
 
         connection_created.connect(clock.register_functions)
+        secret.register_settings()

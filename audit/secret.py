@@ -5,6 +5,7 @@ changed by putting a new one in front. A value that was read is masked from then
 all that is stored.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,10 @@ from django.db import models
 
 from audit import mask as masking
 from audit import text
+
+
+# A shorter key of an installation is a placeholder ("development"), and a word.
+LONG = 20  # characters
 
 
 class UnreadableSecret(Exception):
@@ -51,6 +56,39 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 def mask(value: str) -> str:
     """How a secret is shown: its last four characters where that gives little away."""
     return masking.MASK + (value[-4:] if len(value) >= 12 else "")
+
+
+def register_settings() -> None:
+    """Mask what the settings keep secret: keys, and passwords of databases and mailers."""
+    known = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS, *settings.FIELD_KEYS]
+    for value in known:
+        if len(value) >= LONG:
+            text.register_secret(value)
+    for part in (settings.DATABASES, getattr(settings, "MAILERS", {})):
+        for value, beside in _passwords(part):
+            if value not in beside:
+                text.register_secret(value)
+
+
+def _passwords(part: Any) -> Iterator[tuple[str, set[str]]]:
+    """Each password of nested settings, with the other texts that stand beside it.
+
+    A password that is also the user's or the database's name is no secret, and masking
+    it would take that name out of every log.
+    """
+    if not isinstance(part, dict):
+        return
+    for key, value in part.items():
+        if isinstance(value, str) and value and masking.telling_key(str(key)):
+            yield (
+                value,
+                {
+                    other
+                    for name, other in part.items()
+                    if isinstance(other, str) and name != key
+                },
+            )
+        yield from _passwords(value)
 
 
 @cache
