@@ -61,9 +61,8 @@ class VisibleTextField(forms.CharField):
 
     def to_python(self, value: Any) -> str:
         """The text with what cannot be stored replaced, as `audit.text` does."""
-        return super().to_python(
-            (value or "").replace("\x00", "\u2400").encode("utf-8", "replace").decode()
-        )
+        shown = (value or "").replace("\x00", "\u2400")
+        return super().to_python(shown.encode("utf-8", "replace").decode()) or ""
 
 
 class WordsField(VisibleTextField):
@@ -129,13 +128,13 @@ class Moment:
     text: str
 
 
-class TextFilter(django_filters.CharFilter):
+class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
     """A filter over VisibleTextField."""
 
     field_class = VisibleTextField
 
 
-class WordsFilter(django_filters.Filter):
+class WordsFilter(django_filters.Filter):  # type: ignore[misc]
     """Any of the words; `field_name` is the column."""
 
     field_class = WordsField
@@ -145,13 +144,13 @@ class WordsFilter(django_filters.Filter):
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
 
 
-class LengthFilter(django_filters.Filter):
+class LengthFilter(django_filters.Filter):  # type: ignore[misc]
     """A filter over LengthField; `method` compares."""
 
     field_class = LengthField
 
 
-class MomentFilter(django_filters.Filter):
+class MomentFilter(django_filters.Filter):  # type: ignore[misc]
     """A bound of a time column, `lookup_expr` gte or lt."""
 
     field_class = MomentField
@@ -165,7 +164,7 @@ class MomentFilter(django_filters.Filter):
         )
 
 
-class Filters(django_filters.FilterSet):
+class Filters(django_filters.FilterSet):  # type: ignore[misc]
     """Filters whose bad values are refused one by one, with chips for what is set."""
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import OperationalError, connection, models, transaction
 from django.db.models import Q, QuerySet
 
-from audit import sql
+from audit import sql, words
 
 CAP = 10_000  # rows; "10,000+" beyond
 SIZE = 50  # rows a page
@@ -25,7 +25,7 @@ COUNT_MS = 700  # milliseconds until a count is given up
 CANCELED = "57014"  # PostgreSQL: ended by statement_timeout
 
 
-class TooSlow(Exception):  # noqa: N818 - it is an answer, shown to the operator
+class TooSlow(Exception):
     """No index serves this search, and it was ended."""
 
 
@@ -102,9 +102,14 @@ def matches(found: int | None, one: str) -> str:
     """'1 run matches', '10,000+ runs match'."""
     if found is None:
         return f"More {one}s match than can be counted quickly"
-    if found == 1:
-        return f"1 {one} matches"
-    return f"{CAP:,}+ {one}s match" if found > CAP else f"{found:,} {one}s match"
+    return f"1 {one} matches" if found == 1 else f"{shown(found)} {one}s match"
+
+
+def shown(found: int | None) -> str:
+    """A count as `count` gives it: 37, 10,000+, or a dash."""
+    if found is None:
+        return words.UNKNOWN
+    return f"{CAP:,}+" if found > CAP else f"{found:,}"
 
 
 @contextmanager

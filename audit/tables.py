@@ -15,14 +15,15 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from audit import drawings, words
-from audit.models import Change, LateResult, Run
+from audit.models import Change, Run
+from audit.rows import LateRow
 from audit.templatetags import millrace
 
 BAR = 64  # px, the run-time bar
 TEXT_SHOWN = 600  # characters of an error or result in a list; its page has the whole
 
 
-class Table(django_tables2.Table):
+class Table(django_tables2.Table):  # type: ignore[misc]
     """A list in the house look: hairlines, and rows that fold at 390 px."""
 
     caption = ""
@@ -74,7 +75,7 @@ class RunLine:
     run: Run
     title: str  # of its handler
     median: timedelta | None  # of its handler's recent runs
-    late: LateResult | None  # its late result
+    late: LateRow | None  # its late result
     later: Run | None  # the newest finished attempt of the same item after it
 
 

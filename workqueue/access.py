@@ -1,0 +1,84 @@
+"""access: what a reader of the admin may see and do, tenant by tenant.
+
+Three things must agree before anything is changed: the tenant is the reader's, Django's
+permission is there, and the role in that tenant is more than a viewer's. Asked on the
+server for every row, whatever a page shows.
+"""
+
+from collections.abc import Iterable
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from audit import page
+from workqueue.models import Membership
+
+PERMISSIONS = {
+    "cancel": "workqueue.change_workitem",
+    "release": "workqueue.change_workitem",
+    "drop": "workqueue.delete_workitem",
+    "pause": "workqueue.add_pause",
+    "resume": "workqueue.change_pause",
+    "set": "workqueue.change_setting",
+    "remove": "workqueue.delete_tenant",
+}
+ADMINISTERING = frozenset([Membership.Role.ADMINISTRATOR.value])
+OPERATING = ADMINISTERING | {Membership.Role.OPERATOR.value}
+
+
+def sees(request: HttpRequest, tenant_id: int | None) -> bool:
+    """Whether the row of a tenant is the reader's to see; None: the platform's."""
+    scope = page.tenants(request)
+    return scope is None or (tenant_id is not None and tenant_id in scope)
+
+
+def may(request: HttpRequest, verb: str, tenant_id: int | None) -> bool:
+    """Whether the reader may do it to this tenant's things; None: to the platform's."""
+    if not sees(request, tenant_id) or not request.user.has_perm(PERMISSIONS[verb]):
+        return False
+    operated = operates(request)
+    return operated is None or (tenant_id is not None and tenant_id in operated)
+
+
+def require(request: HttpRequest, verb: str, tenant_ids: Iterable[int | None]) -> None:
+    """Refuse what the reader may not do."""
+    if not all(may(request, verb, tenant_id) for tenant_id in tenant_ids):
+        raise PermissionDenied
+
+
+def operates(request: HttpRequest) -> frozenset[int] | None:
+    """The tenants in which the reader is more than a viewer; None: in all of them."""
+    return _tenants(request, OPERATING)
+
+
+def administered(request: HttpRequest) -> frozenset[int] | None:
+    """The tenants that the reader administers; None: all of them."""
+    return _tenants(request, ADMINISTERING)
+
+
+def administers(request: HttpRequest, tenant_id: int | None) -> bool:
+    """Whether the reader administers this tenant; None: the platform."""
+    mine = administered(request)
+    return mine is None or (tenant_id is not None and tenant_id in mine)
+
+
+def _tenants(request: HttpRequest, roles: frozenset[str]) -> frozenset[int] | None:
+    """The tenants in which the reader has one of the roles; one in the platform holds in all."""
+    if request.user.is_active and request.user.is_superuser:
+        return None
+    mine = [each for each in _memberships(request) if each[2] in roles]
+    return (
+        None
+        if any(is_platform for _, is_platform, _ in mine)
+        else frozenset(id for id, _, _ in mine)
+    )
+
+
+def _memberships(request: HttpRequest) -> list[tuple[int, bool, str]]:
+    """Tenant, whether it is the platform, role. One query a request: lists ask once per row."""
+    known: list[tuple[int, bool, str]] | None = getattr(request, "_memberships", None)
+    if known is None:
+        rows = Membership.objects.filter(user_id=request.user.pk or 0)
+        known = list(rows.values_list("tenant_id", "tenant__is_platform", "role"))
+        request._memberships = known  # type: ignore[attr-defined]
+    return known

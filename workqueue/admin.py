@@ -1,0 +1,447 @@
+"""admin: tenants, memberships and people, on the admin's own lists and forms.
+
+Tenants and memberships are limited to the reader's tenants in every query; people are
+the platform's. A tenant is never deleted by the stock button: `tenancy.remove` first
+records what it still has in the queue.
+"""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin as StockGroupAdmin
+from django.contrib.auth.admin import UserAdmin as StockUserAdmin
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import ForeignKey, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+
+from audit import keyset, page
+from audit.admin import RecordedAdmin
+from workqueue import access, tenancy
+from workqueue.models import Membership, Tenant, WorkItem
+
+LONGEST_REASON = 500  # characters
+
+
+class TenantForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A tenant, with its modules one a line."""
+
+    modules = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="The modules it has a licence for, one a line: compliance, deployments, …",
+    )
+    time_zone = forms.CharField(
+        max_length=64, help_text="Such as UTC or Europe/Berlin."
+    )
+
+    class Meta:
+        model = Tenant
+        fields = (
+            "slug",
+            "name",
+            "is_active",
+            "licence_expires_at",
+            "modules",
+            "time_zone",
+        )
+        help_texts = {
+            "slug": "In addresses and in every record of what ran. Letters, digits, hyphens and underscores.",
+            "is_active": "Nothing is enqueued for a tenant that is not active; what waits is still run.",
+            "licence_expires_at": "Handlers that need a licence leave it out from then on. Empty: never.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Show the modules as lines."""
+        super().__init__(*args, **kwargs)
+        self.initial["modules"] = "\n".join(
+            self.instance.modules if isinstance(self.instance.modules, list) else []
+        )
+
+    def clean_modules(self) -> list[str]:
+        """The lines, each once."""
+        return sorted(
+            {
+                line.strip()
+                for line in self.cleaned_data["modules"].splitlines()
+                if line.strip()
+            }
+        )
+
+    def clean_time_zone(self) -> str:
+        """A zone that exists."""
+        zone = str(self.cleaned_data["time_zone"]).strip()
+        if zone not in available_timezones():
+            raise forms.ValidationError(
+                f"“{zone}” is no time zone. Write one such as UTC or Europe/Berlin."
+            )
+        return zone
+
+
+class OwnTenants(RecordedAdmin):
+    """Rows of the reader's tenants; changed only by those who administer them."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Everybody else's rows are not there: their addresses are 404."""
+        scope, rows = page.tenants(request), super().get_queryset(request)
+        return (
+            rows if scope is None else rows.filter(**{f"{self.tenant_path}__in": scope})
+        )
+
+    tenant_path = "tenant_id"
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Django's permission, and the role in the row's tenant."""
+        return super().has_change_permission(request, obj) and self._administers(
+            request, obj
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return super().has_delete_permission(request, obj) and self._administers(
+            request, obj
+        )
+
+    def _administers(self, request: HttpRequest, obj: Any) -> bool:
+        return obj is None or access.administers(request, self.tenant_of(obj))
+
+
+class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
+    """Who may see the tenant."""
+
+    model = Membership
+    extra = 0
+
+    def get_autocomplete_fields(self, request: HttpRequest) -> Any:
+        """Found by typing, where the reader may see all people anyway."""
+        everybody = page.tenants(request) is None and request.user.has_perm(
+            "auth.view_user"
+        )
+        return ("user",) if everybody else ()
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Only people whom the reader knows already."""
+        return super().formfield_for_foreignkey(
+            db_field, request, **{**kwargs, **_known(db_field, request)}
+        )
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Django's permission, and the role in the tenant."""
+        return super().has_add_permission(request, obj) and access.administers(
+            request, obj.pk if obj else None
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return super().has_change_permission(request, obj) and access.administers(
+            request, _tenant_id(obj)
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return super().has_delete_permission(request, obj) and access.administers(
+            request, _tenant_id(obj)
+        )
+
+
+@admin.register(Tenant)
+class TenantAdmin(OwnTenants):
+    """Tenants: made, changed, and removed by one verb."""
+
+    form = TenantForm
+    tenant_path = "pk"
+    list_display = (
+        "slug",
+        "name",
+        "is_active",
+        "is_platform",
+        "licence_expires_at",
+        "time_zone",
+    )
+    list_filter = ("is_active",)
+    search_fields = ("slug", "name")
+    ordering = ("slug",)
+    list_per_page = 50
+    show_full_result_count = False
+    actions = None
+    inlines = (MembershipInline,)
+    change_form_template = "admin/workqueue/tenant/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """The address of the removal, before the stock ones."""
+        own = path(
+            "<int:tenant_id>/remove/",
+            self.admin_site.admin_view(self.remove_view),
+            name="tenant_remove",
+        )
+        return [own, *super().get_urls()]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """The platform's staff make tenants."""
+        return super().has_add_permission(request) and access.administers(request, None)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody by the stock button: what is in the queue must be recorded first."""
+        return False
+
+    def get_inlines(self, request: HttpRequest, obj: Tenant | None) -> Any:
+        """Members come after the tenant is there."""
+        return super().get_inlines(request, obj) if obj else ()
+
+    def tenant_of(self, obj: Tenant) -> int | None:
+        """Itself."""
+        return obj.pk
+
+    def save_formset(
+        self, request: HttpRequest, form: Any, formset: Any, change: bool
+    ) -> None:
+        """Memberships, each with its own Change."""
+        super().save_formset(request, form, formset, change)
+        members = MembershipAdmin(Membership, self.admin_site)
+        for each in formset.new_objects:
+            members.record(
+                request, each, verb="created", old=None, new={"role": each.role}
+            )
+        for each, names in formset.changed_objects:
+            members.record(
+                request,
+                each,
+                verb="changed",
+                old=None,
+                new={name: str(getattr(each, name)) for name in names},
+            )
+        for each in formset.deleted_objects:
+            members.record(
+                request, each, verb="deleted", old={"role": each.role}, new=None
+            )
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        """The form, with the button that removes it for those who may."""
+        tenant = self.get_object(request, object_id)
+        removable = (
+            tenant is not None and not tenant.is_platform and self._may_remove(request)
+        )
+        return super().change_view(
+            request,
+            object_id,
+            form_url,
+            {**(extra_context or {}), "removable": removable},
+        )
+
+    def remove_view(self, request: HttpRequest, tenant_id: int) -> HttpResponse:
+        """Ask, with what goes and what stays; then, by POST with a reason, remove it."""
+        tenant = (
+            self.get_queryset(request).filter(pk=tenant_id, is_platform=False).first()
+        )
+        if tenant is None:
+            raise Http404
+        if not self._may_remove(request):
+            raise PermissionDenied
+        why, problem = " ".join(request.POST.get("why", "").split()), ""
+        if request.method == "POST":
+            problem = _problem(
+                why, typed=request.POST.get("slug", "").strip(), slug=tenant.slug
+            )
+            if not problem:
+                slug = tenant.slug
+                ended = tenancy.remove(
+                    tenant, who=request.user.get_username(), origin="admin", why=why
+                )
+                messages.success(
+                    request,
+                    f"Tenant {slug} is removed; {ended:,} of its items were recorded as cancelled.",
+                )
+                return redirect("admin:workqueue_tenant_changelist")
+        return page.render(
+            request,
+            "workqueue/remove_tenant.html",
+            title=f"Remove tenant {tenant.slug}?",
+            group="Tenants",
+            crumbs=(
+                ("Tenants", reverse("admin:workqueue_tenant_changelist")),
+                (
+                    tenant.slug,
+                    reverse("admin:workqueue_tenant_change", args=[tenant.pk]),
+                ),
+            ),
+            status=400 if problem else 200,
+            tenant=tenant,
+            items=keyset.shown(keyset.count(WorkItem.objects.filter(tenant=tenant))),
+            members=tenant.memberships.count(),
+            why=why,
+            problem=problem,
+        )
+
+    def _may_remove(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("workqueue.delete_tenant") and access.administers(
+            request, None
+        )
+
+
+@admin.register(Membership)
+class MembershipAdmin(OwnTenants):
+    """Who belongs to which tenant, in which role."""
+
+    list_display = ("user", "tenant", "role")
+    list_filter = ("role",)
+    list_select_related = ("user", "tenant")
+    search_fields = ("user__username", "tenant__slug")
+    ordering = ("tenant__slug", "user__username")
+    list_per_page = 50
+    show_full_result_count = False
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Only tenants that the reader administers, and people whom he knows already."""
+        return super().formfield_for_foreignkey(
+            db_field, request, **{**kwargs, **_known(db_field, request)}
+        )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Django's permission, and a tenant to add to."""
+        return (
+            super().has_add_permission(request)
+            and access.administered(request) != frozenset()
+        )
+
+
+class PlatformOnly(RecordedAdmin):
+    """Rows of the platform: for others there is no such page, and no line in the menu."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """The platform's staff alone."""
+        return page.tenants(request) is None and super().has_module_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return page.tenants(request) is None and super().has_view_permission(
+            request, obj
+        )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Likewise."""
+        return (
+            page.tenants(request) is None
+            and access.administers(request, None)
+            and super().has_add_permission(request)
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return (
+            page.tenants(request) is None
+            and access.administers(request, None)
+            and super().has_change_permission(request, obj)
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return (
+            page.tenants(request) is None
+            and access.administers(request, None)
+            and super().has_delete_permission(request, obj)
+        )
+
+
+class UserAdmin(PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
+    """People. Only a superuser makes, or touches, what could become one."""
+
+    list_display = (
+        "username",
+        "email",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "last_login",
+    )
+    list_per_page = 50
+    show_full_result_count = False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Rights are given by superusers."""
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return (
+            fields
+            if request.user.is_superuser
+            else (*fields, "is_superuser", "groups", "user_permissions")
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whoever sets a superuser's password is one."""
+        return super().has_change_permission(request, obj) and (
+            request.user.is_superuser or not (obj and obj.is_superuser)
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return super().has_delete_permission(request, obj) and (
+            request.user.is_superuser or not (obj and obj.is_superuser)
+        )
+
+
+class GroupAdmin(PlatformOnly, StockGroupAdmin):
+    """Sets of permissions. They are given by superusers."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whoever changes a group changes what its members may do."""
+        return request.user.is_superuser and super().has_change_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Likewise."""
+        return request.user.is_superuser and super().has_add_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Likewise."""
+        return request.user.is_superuser and super().has_delete_permission(request, obj)
+
+
+for _model, _admin in ((User, UserAdmin), (Group, GroupAdmin)):
+    if admin.site.is_registered(_model):  # django.contrib.auth comes later or earlier
+        admin.site.unregister(_model)
+    admin.site.register(_model, _admin)
+
+
+def _known(db_field: ForeignKey[Any, Any], request: HttpRequest) -> dict[str, Any]:
+    """What a field may point to: the reader's tenants, and people of them. Nobody else is named."""
+    scope = access.administered(request)
+    if scope is None:
+        return {}
+    if db_field.name == "tenant":
+        return {"queryset": Tenant.objects.filter(pk__in=scope)}
+    return {"queryset": User.objects.filter(memberships__tenant__in=scope).distinct()}
+
+
+def _tenant_id(obj: Any) -> int | None:
+    """The tenant of an inline's parent, or of one of its rows."""
+    return (
+        obj.tenant_id
+        if isinstance(obj, Membership)
+        else obj.pk
+        if obj is not None
+        else None
+    )
+
+
+def _problem(why: str, *, typed: str, slug: str) -> str:
+    if typed != slug:
+        return f"Type {slug} to confirm: this cannot be undone."
+    if not why:
+        return "Say why: the next operator reads it."
+    return (
+        f"That is too long. Enter at most {LONGEST_REASON} characters."
+        if len(why) > LONGEST_REASON
+        else ""
+    )

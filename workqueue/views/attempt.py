@@ -1,0 +1,231 @@
+"""attempt: the page of one claim, while it runs and for as long as the ledger keeps it.
+
+The address is the claim's from the first moment on: the live item answers while a
+worker holds it, the ledger's Run after that, with the same lines in the same order.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from audit import clock, page, queries, timeline, window
+from audit.timeline import Attempt
+from workqueue import access, registry
+from workqueue.models import WorkItem
+
+END_OF_POLLING = 286  # htmx: take this answer and ask no more
+COUNTERS = ("seen", "changed", "skipped", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An attempt with what its page needs of the queue."""
+
+    attempt: Attempt
+    item: WorkItem | None  # the live item, whichever attempt of it lives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A row of the table of attempts."""
+
+    attempt: Attempt
+    this: bool  # the page is its own
+    waited: timedelta | None
+    ran: timedelta | None
+
+
+@require_safe
+def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
+    """The whole page."""
+    found = _find(request, claim_id)
+    shown = (
+        window.around(claim_id, seq)
+        if (seq := _number(request, "line"))
+        else window.tail(claim_id)
+    )
+    return page.render(
+        request,
+        "workqueue/attempt.html",
+        title=f"{registry.title(found.attempt.handler)}, {found.attempt.tenant}",
+        group="Audit",
+        short_id=f"{claim_id.hex[:8]}…{claim_id.hex[-4:]}",
+        window=shown,
+        selected=seq,
+        following=found.attempt.live or shown.below,
+        details=json.dumps(found.attempt.details, indent=2, ensure_ascii=False)
+        if found.attempt.details
+        else "",
+        **_context(request, found),
+    )
+
+
+@require_safe
+def lines(request: HttpRequest, claim_id: UUID) -> HttpResponse:
+    """What is new after `?after=`, or above `?before=`; with the parts of the page that move."""
+    found = _find(request, claim_id)
+    if before := _number(request, "before"):
+        above = window.before(claim_id, before)
+        return render(
+            request, "audit/lines.html", {"window": above, "claim_id": claim_id}
+        )
+    # The state was read first: what it says is finished has all its lines stored.
+    new = window.after(claim_id, _number(request, "after") or 0)
+    done = not found.attempt.live and not new.below
+    context = {**_context(request, found), "window": new, "done": done, "oob": True}
+    return render(
+        request, "workqueue/news.html", context, status=END_OF_POLLING if done else 200
+    )
+
+
+@require_safe
+def download(request: HttpRequest, claim_id: UUID) -> StreamingHttpResponse:
+    """The transcript as a plain text file, whole."""
+    found = _find(request, claim_id)
+    response = StreamingHttpResponse(
+        _text(found.attempt), content_type="text/plain; charset=utf-8"
+    )
+    response["Content-Disposition"] = f'attachment; filename="run-{claim_id}.txt"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _find(request: HttpRequest, claim_id: UUID) -> Found:
+    """The live item if there is one, else the ledger's Run. 404: neither, or another tenant's."""
+    page.require(request, "audit.view_run")
+    item = WorkItem.objects.executing().filter(claim_id=claim_id).first()
+    if item is not None:
+        shown = _of_item(item)
+    elif (run := queries.run(claim_id)) is not None:
+        shown = timeline.of_run(run)
+        item = WorkItem.objects.filter(pk=run.item_id).first() if run.item_id else None
+    else:
+        raise Http404(
+            "No run has this id: it was handed back before it began, or it is older than what is kept."
+        )
+    if not access.sees(request, shown.tenant_id):
+        raise Http404
+    return Found(attempt=shown, item=item)
+
+
+def _of_item(item: WorkItem) -> Attempt:
+    assert item.claim_id is not None  # noqa: S101 - it was found by it
+    progress = item.progress if isinstance(item.progress, dict) else {}
+    counts = {
+        name: value for name in COUNTERS if isinstance(value := progress.get(name), int)
+    }
+    return Attempt(
+        claim_id=item.claim_id,
+        item_id=item.pk,
+        kind="item",
+        tenant_id=item.tenant_id,
+        tenant=item.tenant_slug,
+        handler=item.handler,
+        dedup_key=item.dedup_key,
+        state="executing",
+        trigger=item.trigger,
+        slot=item.slot,
+        tick_id=item.tick_id,
+        enqueued_at=item.enqueued_at,
+        claimed_at=item.claimed_at,
+        started_at=item.started_at,
+        finished_at=None,
+        node=item.node,
+        number=item.attempts,
+        recoveries=item.recoveries,
+        details={
+            name: value for name, value in progress.items() if name not in COUNTERS
+        }
+        or None,
+        renewed_at=item.renewed_at,
+        time_limit=timedelta(seconds=item.time_limit_s),
+        abandon=item.abandon,
+        seen=counts.get("seen"),
+        changed=counts.get("changed"),
+        skipped=counts.get("skipped"),
+        failed=counts.get("failed"),
+    )
+
+
+def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
+    """Everything but the lines: title, time line, attempts, counters."""
+    this, now = found.attempt, clock.now()
+    attempts = _attempts(found)
+    lates = queries.lates([each.claim_id for each in attempts])
+    others = [each for each in attempts if each.claim_id != this.claim_id]
+    return {
+        "now": now,
+        "attempt": this,
+        "handler_title": registry.title(this.handler),
+        "ran": this.ran(now),
+        "waited": timeline.waited(this, others),
+        "usual": queries.medians([this.handler]).get(this.handler),
+        "steps": timeline.steps(this, others=others, now=now),
+        "starts": sum(each.number > 0 for each in attempts),
+        "attempts": [
+            _line(each, attempts, this=each.claim_id == this.claim_id, now=now)
+            for each in reversed(attempts)
+        ],
+        "drawing": timeline.drawing(attempts, lates, now=now)
+        if _worth_drawing(attempts, lates)
+        else "",
+        "lates": timeline.explain(attempts, lates),
+        "item": found.item,
+        "deadline": this.started_at
+        and this.time_limit
+        and this.started_at + this.time_limit,
+        "may_cancel": found.item is not None
+        and this.live
+        and access.may(request, "cancel", this.tenant_id),
+        "abandon_words": timeline.ABANDON.get(this.abandon, ""),
+    }
+
+
+def _attempts(found: Found) -> list[Attempt]:
+    """All attempts of the item, first to last: those in the ledger, and the live one."""
+    this = found.attempt
+    if this.item_id is None:
+        return [this]
+    known = {run.id: timeline.of_run(run) for run in queries.attempts(this.item_id)}
+    known[this.claim_id] = this
+    if (
+        found.item is not None
+        and found.item.claim_id
+        and found.item.status == WorkItem.Status.EXECUTING
+    ):
+        known.setdefault(found.item.claim_id, _of_item(found.item))
+    return sorted(known.values(), key=lambda each: (each.number, each.enqueued_at))
+
+
+def _line(
+    attempt: Attempt, attempts: list[Attempt], *, this: bool, now: datetime
+) -> Line:
+    waited = timeline.waited(attempt, attempts)
+    return Line(attempt=attempt, this=this, waited=waited, ran=attempt.ran(now))
+
+
+def _worth_drawing(attempts: list[Attempt], lates: dict[UUID, Any]) -> bool:
+    return (len(attempts) > 1 or bool(lates)) and any(
+        each.started_at for each in attempts
+    )
+
+
+def _text(attempt: Attempt) -> Iterator[str]:
+    yield f"# {attempt.handler} for {attempt.tenant}, run {attempt.claim_id}, {attempt.state}\n"
+    for line in window.everything(attempt.claim_id):
+        yield f"{line.at.astimezone(UTC).isoformat(timespec='milliseconds').replace('+00:00', 'Z')} {window.level(line)} {line.text}\n"
+    if attempt.dropped_lines:
+        yield f"# {attempt.dropped_lines:,} lines were left out: the transcript had reached its limit\n"
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    """A line number of the query string; None where it is none."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

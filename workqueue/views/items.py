@@ -1,0 +1,281 @@
+"""items: what waits, executes or is held now, why, and what an operator does about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from audit import clock, keyset, page, queries, timeline, words
+from audit.filters import CURSORS
+from audit.views import Tab, list_context, scoped
+from workqueue import access, names, operate, registry, waiting
+from workqueue.filters import ItemFilters
+from workqueue.models import WorkItem
+from workqueue.operate import Result
+from workqueue.tables import ItemLine, ItemTable
+
+AT_MOST = 200  # items of one action; a page has 50
+SUGGESTED = 200  # tenants offered beside the filter's field
+LONGEST_REASON = 500  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """Something an operator does to items, in the words of its page."""
+
+    name: str
+    short: str  # on buttons that ask first
+    run: Callable[..., list[Result]]
+    states: tuple[str, ...]  # of the items that it can be done to
+    question: str  # with {what}
+    consequence: str
+    button: str
+    keep: str  # the button that does nothing
+    done: str  # with {count}
+    danger: bool = True
+
+
+VERBS = {
+    "cancel": Verb(
+        name="cancel",
+        short="Cancel",
+        run=operate.cancel,
+        states=("pending", "executing"),
+        question="Cancel {what}?",
+        consequence="What waits leaves the queue. What executes is asked to stop and does so at its next query; what it has committed stays, and its result does not count. Each is recorded as cancelled. The next slot enqueues the handler again.",
+        button="Cancel {what}",
+        keep="Let it be",
+        done="{count} cancelled.",
+    ),
+    "release": Verb(
+        name="release",
+        short="Retry",
+        run=operate.release,
+        states=("held",),
+        question="Run {what} again?",
+        consequence="It goes back into the queue with a clean slate: its failures and recoveries are forgotten. If it stopped its worker before, it may do so again.",
+        button="Run {what} again",
+        keep="Keep it held",
+        done="{count} back in the queue.",
+        danger=False,
+    ),
+    "drop": Verb(
+        name="drop",
+        short="Drop",
+        run=operate.drop,
+        states=("held",),
+        question="Drop {what}?",
+        consequence="It leaves the queue without being run and is recorded as cancelled, with your reason. The next slot enqueues the handler again.",
+        button="Drop {what}",
+        keep="Keep it held",
+        done="{count} dropped.",
+    ),
+}
+
+
+@require_safe
+def items(request: HttpRequest) -> HttpResponse:
+    """The list."""
+    page.require(request, "workqueue.view_workitem")
+    scope, now = page.tenants(request), clock.now()
+    mine = scoped(WorkItem.objects.all(), scope)
+    filters = ItemFilters(request.GET, queryset=mine)
+    older, newer = request.GET.get("older", ""), request.GET.get("newer", "")
+    found = keyset.page(filters.qs, time="enqueued_at", older=older, newer=newer)
+    table = ItemTable(_lines(request, found.rows), now=now)
+    return page.render(
+        request,
+        "workqueue/items.html",
+        title="Items",
+        group="Queue",
+        lead="What waits, executes or is held now. A finished item leaves this list and stands under Scheduler Audit Logs.",
+        tabs=_tabs(request, mine),
+        verbs=[
+            verb
+            for verb in VERBS.values()
+            if request.user.has_perm(access.PERMISSIONS[verb.name])
+        ],
+        actable=any(row.actable for row in table.data),
+        suggestions={
+            "handlers": names.titles(),
+            "tenants": names.tenants(scope, limit=SUGGESTED),
+        },
+        **list_context(request, filters, found, table=table, one="item"),
+    )
+
+
+@require_safe
+def item(request: HttpRequest, item_id: int) -> HttpResponse:
+    """One item: where it stands, its rules, its attempts."""
+    page.require(request, "workqueue.view_workitem")
+    found = scoped(WorkItem.objects.filter(pk=item_id), page.tenants(request)).first()
+    if found is None:
+        return _gone(request, item_id)
+    now = clock.now()
+    return page.render(
+        request,
+        "workqueue/item.html",
+        title=f"{registry.title(found.handler)}, {found.tenant_slug}",
+        group="Queue",
+        crumbs=(("Items", reverse("admin:items")),),
+        now=now,
+        item=found,
+        handler_title=registry.title(found.handler),
+        why=waiting.why(found, waiting.facts(now)),
+        verbs=[
+            verb
+            for verb in VERBS.values()
+            if found.status in verb.states
+            and access.may(request, verb.name, found.tenant_id)
+        ],
+        attempts=[timeline.of_run(run) for run in queries.attempts(found.pk)],
+        limit=timedelta(seconds=found.time_limit_s),
+        abandon_words=timeline.ABANDON.get(found.abandon, found.abandon),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def act(request: HttpRequest) -> HttpResponse:
+    """Ask, with what it will do; then, by POST with a reason, do it row by row."""
+    asked = request.POST if request.method == "POST" else request.GET
+    verb = VERBS.get(asked.get("verb", ""))
+    ids = [
+        int(text)
+        for text in asked.getlist("item")
+        if text.isascii() and text.isdigit() and len(text) < 19
+    ]
+    if verb is None:
+        raise Http404
+    if not ids:
+        messages.info(request, "No item was selected: nothing was done.")
+        return redirect("admin:items")
+    chosen = list(
+        scoped(
+            WorkItem.objects.filter(pk__in=ids[:AT_MOST]), page.tenants(request)
+        ).order_by("pk")
+    )
+    access.require(request, verb.name, {each.tenant_id for each in chosen} or {None})
+    why = " ".join(asked.get("why", "").split())
+    problem = _problem(why) if request.method == "POST" else ""
+    if request.method != "POST" or problem or not chosen:
+        return _ask(request, verb, chosen, why=why, problem=problem)
+    results = verb.run(
+        [each.pk for each in chosen],
+        who=request.user.get_username(),
+        origin="admin",
+        why=why,
+        tenants=page.tenants(request),
+    )
+    return _tell(request, verb, chosen, results)
+
+
+def _ask(
+    request: HttpRequest, verb: Verb, chosen: list[WorkItem], *, why: str, problem: str
+) -> HttpResponse:
+    if not chosen:
+        messages.info(
+            request,
+            "The selected items are no longer in the queue: they have run, or somebody else ended them.",
+        )
+        return redirect("admin:items")
+    what = "this item" if len(chosen) == 1 else f"{len(chosen):,} items"
+    return page.render(
+        request,
+        "workqueue/act.html",
+        title=verb.question.format(what=what),
+        group="Queue",
+        crumbs=(("Items", reverse("admin:items")),),
+        status=400 if problem else 200,
+        verb=verb,
+        button=verb.button.format(what=what),
+        keep=verb.keep,
+        danger=verb.danger,
+        lines=_lines(request, chosen),
+        unfit=sum(each.status not in verb.states for each in chosen),
+        why=why,
+        problem=problem,
+    )
+
+
+def _tell(
+    request: HttpRequest, verb: Verb, chosen: list[WorkItem], results: list[Result]
+) -> HttpResponse:
+    done = sum(result.done for result in results)
+    if done == len(results):
+        messages.success(request, verb.done.format(count=words.plural(done, "item")))
+        return redirect("admin:items")
+    known = {each.pk: each for each in chosen}
+    rows = [
+        (known[result.item_id], registry.title(known[result.item_id].handler), result)
+        for result in results
+    ]
+    return page.render(
+        request,
+        "workqueue/acted.html",
+        title=f"{words.number(done)} of {words.plural(len(results), 'item')} done",
+        group="Queue",
+        crumbs=(("Items", reverse("admin:items")),),
+        rows=rows,
+    )
+
+
+def _problem(why: str) -> str:
+    if not why:
+        return "Say why: the next operator reads it."
+    return (
+        f"That is too long. Enter at most {LONGEST_REASON} characters."
+        if len(why) > LONGEST_REASON
+        else ""
+    )
+
+
+def _gone(request: HttpRequest, item_id: int) -> HttpResponse:
+    """An item that has ended: its newest run is what was meant."""
+    runs = [
+        run for run in queries.attempts(item_id) if access.sees(request, run.tenant_id)
+    ]
+    if not runs:
+        raise Http404
+    return redirect("admin:run", runs[-1].id)
+
+
+def _tabs(request: HttpRequest, mine: Any) -> list[Tab]:
+    """All, and by state with their counts."""
+    asked = QueryDict(mutable=True)
+    for name, values in request.GET.lists():
+        if name not in CURSORS and any(values):
+            asked.setlist(name, [value for value in values if value])
+    tabs = [Tab(name="All", address="?", current=not asked)]
+    for status in WorkItem.Status:
+        count, query = (
+            keyset.shown(keyset.count(mine.filter(status=status))),
+            f"status={status}",
+        )
+        tabs.append(
+            Tab(
+                name=f"{status.label} {count}",
+                address=f"?{query}",
+                current=asked == QueryDict(query),
+            )
+        )
+    return tabs
+
+
+def _lines(request: HttpRequest, rows: Any) -> list[ItemLine]:
+    facts = waiting.facts(clock.now()) if rows else None
+    verbs = [verb for verb in VERBS if request.user.has_perm(access.PERMISSIONS[verb])]
+    return [
+        ItemLine(
+            item=each,
+            title=registry.title(each.handler),
+            why=waiting.why(each, facts) if facts else "",
+            actable=any(access.may(request, verb, each.tenant_id) for verb in verbs),
+        )
+        for each in rows
+    ]

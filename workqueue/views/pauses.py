@@ -1,0 +1,254 @@
+"""pauses: what is paused, by whom, why and until when; pausing and resuming."""
+
+from datetime import datetime
+from typing import Any, cast
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from audit import clock, page, words
+from audit.filters import Moment, MomentField, length
+from audit.views import scoped
+from workqueue import access, pauses, registry
+from workqueue.exceptions import InvalidValues
+from workqueue.models import Pause, Tenant
+
+ENDED = 50  # pauses that are over and still listed
+LONGEST_REASON = 500  # characters
+CONSEQUENCE = "Nothing of it is enqueued by its slots or claimed; what runs goes on. Slots that fall into the pause count as paused, not as missed."
+
+
+class UntilField(MomentField):
+    """The end of a pause: `2 h` from now, or a time; empty: until somebody ends it."""
+
+    def clean(self, value: Any) -> Moment | None:
+        """The end, which must lie ahead."""
+        text = str(value or "").strip()
+        try:
+            ahead = clock.now() + length(text)
+        except (ValueError, OverflowError):
+            found = super().clean(value)
+        else:
+            found = Moment(at=ahead, back=None, text=text)
+        if found is not None and found.at <= clock.now():
+            raise forms.ValidationError(
+                "That time is past. A pause must end in the future; leave it empty for no end."
+            )
+        return found
+
+
+class PauseForm(forms.Form):
+    """What is paused, until when and why. Texts are checked here, the rest is the verb's."""
+
+    scope = forms.ChoiceField(label="What")
+    handler = forms.ChoiceField(label="Handler", required=False)
+    tenant = forms.ModelChoiceField(
+        Tenant.objects.none(),
+        label="Tenant",
+        required=False,
+        to_field_name="slug",
+        empty_label="Choose a tenant",
+    )
+    until = UntilField(label="Until", required=False)
+    reason = forms.CharField(
+        label="Why",
+        max_length=LONGEST_REASON,
+        error_messages={
+            "required": "Say why: everybody who meets the pause reads it.",
+            "max_length": f"That is too long. Enter at most {LONGEST_REASON} characters.",
+        },
+    )
+
+    def __init__(
+        self, *args: Any, tenants: frozenset[int] | None, **kwargs: Any
+    ) -> None:
+        """`tenants`: those that the reader operates; None: all, and the platform too."""
+        super().__init__(*args, **kwargs)
+        scopes = [
+            (value, label)
+            for value, label in Pause.Scope.choices
+            if value != Pause.Scope.JOB_TYPE
+        ]
+        if tenants is not None:
+            scopes = [each for each in scopes if each[0] == Pause.Scope.TENANT]
+        _choices(self.fields["scope"], scopes)
+        titles = [(key, row.title) for key, row in registry.rows().items()]
+        _choices(self.fields["handler"], [("", "Choose a handler"), *titles])
+        mine = Tenant.objects.all()
+        if tenants is not None:
+            mine = mine.filter(id__in=tenants)
+        cast(Any, self.fields["tenant"]).queryset = mine.order_by("slug")
+
+    def clean(self) -> dict[str, Any]:
+        """A handler's pause names a handler, a tenant's a tenant."""
+        data = super().clean() or {}
+        scope = data.get("scope")
+        if scope == Pause.Scope.HANDLER and not data.get("handler"):
+            self.add_error("handler", "Choose the handler that is paused.")
+        if (
+            scope == Pause.Scope.TENANT
+            and not data.get("tenant")
+            and "tenant" not in self.errors
+        ):
+            self.add_error("tenant", "Choose the tenant that is paused.")
+        return data
+
+
+@require_safe
+def pauses_list(request: HttpRequest) -> HttpResponse:
+    """Those in force, and the last that ended."""
+    page.require(request, "workqueue.view_pause")
+    now = clock.now()
+    mine = scoped(Pause.objects.select_related("tenant"), page.tenants(request))
+    newest = list(mine.order_by("-since", "-pk")[: ENDED * 2])
+    held = [each for each in newest if _in_force(each, now)]
+    over = [each for each in newest if not _in_force(each, now)][:ENDED]
+    return page.render(
+        request,
+        "workqueue/pauses.html",
+        title="Pauses",
+        group="Queue",
+        lead="What must not run for a while, by whom, why and until when. What is running when a pause begins goes on.",
+        now=now,
+        in_force=[
+            (each, _what(each), access.may(request, "resume", each.tenant_id))
+            for each in held
+        ],
+        over=[(each, _what(each)) for each in over],
+        may_pause=_may_pause(request),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def pause(request: HttpRequest) -> HttpResponse:
+    """Ask what, until when and why; then pause it."""
+    page.require(request, "workqueue.add_pause")
+    if not _may_pause(request):
+        raise Http404
+    operated = access.operates(request)
+    scope = page.tenants(request)
+    tenants = (
+        operated if scope is None else scope if operated is None else scope & operated
+    )
+    form = PauseForm(request.POST or None, tenants=tenants, initial=_asked(request))
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        until: Moment | None = data["until"]
+        tenant = data["tenant"] if data["scope"] == Pause.Scope.TENANT else None
+        access.require(request, "pause", [tenant.pk if tenant else None])
+        try:
+            made = pauses.pause(
+                scope=data["scope"],
+                handler=data["handler"] if data["scope"] == Pause.Scope.HANDLER else "",
+                tenant=tenant,
+                reason=data["reason"],
+                who=request.user.get_username(),
+                origin="admin",
+                until=until.at if until else None,
+            )
+        except InvalidValues as refused:
+            for name, sentence in refused.problems.items():
+                form.add_error(name, sentence)
+        else:
+            messages.success(
+                request, f"{_what(made)} is paused{_until(made, clock.now())}."
+            )
+            return redirect("admin:pauses")
+    return page.render(
+        request,
+        "workqueue/pause.html",
+        title="Pause",
+        group="Queue",
+        lead=CONSEQUENCE,
+        crumbs=(("Pauses", reverse("admin:pauses")),),
+        status=400 if form.errors else 200,
+        form=form,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def resume(request: HttpRequest, pause_id: int) -> HttpResponse:
+    """Ask why; then end the pause."""
+    page.require(request, "workqueue.view_pause")
+    found = scoped(
+        Pause.objects.select_related("tenant").filter(pk=pause_id),
+        page.tenants(request),
+    ).first()
+    if found is None:
+        raise Http404
+    access.require(request, "resume", [found.tenant_id])
+    why, problem = " ".join(request.POST.get("why", "").split()), ""
+    if request.method == "POST":
+        problem = "" if why else "Say why: the next operator reads it."
+        if len(why) > LONGEST_REASON:
+            problem = f"That is too long. Enter at most {LONGEST_REASON} characters."
+        if not problem:
+            return _resume(request, found, why=why)
+    now = clock.now()
+    return page.render(
+        request,
+        "workqueue/resume.html",
+        title=f"Resume {_what(found)}?",
+        group="Queue",
+        crumbs=(("Pauses", reverse("admin:pauses")),),
+        status=400 if problem else 200,
+        now=now,
+        pause=found,
+        what=_what(found),
+        until=_until(found, now),
+        why=why,
+        problem=problem,
+    )
+
+
+def _choices(field: forms.Field, choices: list[tuple[str, str]]) -> None:
+    cast(forms.ChoiceField, field).choices = choices
+
+
+def _resume(request: HttpRequest, found: Pause, *, why: str) -> HttpResponse:
+    if pauses.resume(found, who=request.user.get_username(), origin="admin", why=why):
+        messages.success(
+            request,
+            f"{_what(found)} is resumed. What waits is claimed at once; its next slot enqueues again.",
+        )
+    else:
+        messages.info(request, "Somebody else has ended this pause already.")
+    return redirect("admin:pauses")
+
+
+def _in_force(row: Pause, now: datetime) -> bool:
+    return row.ended_at is None and (row.until is None or row.until > now)
+
+
+def _what(row: Pause) -> str:
+    """What is paused, as the start of a sentence."""
+    if row.scope == Pause.Scope.EVERYTHING:
+        return "Everything"
+    if row.scope == Pause.Scope.TENANT:
+        return f"Tenant {row.tenant}"
+    return registry.title(row.handler)
+
+
+def _until(row: Pause, now: datetime) -> str:
+    if row.until is None:
+        return " without an end"
+    return f" until {words.day_and_time(row.until, now)}, for another {words.duration(row.until - now)}"
+
+
+def _may_pause(request: HttpRequest) -> bool:
+    scope, operated = page.tenants(request), access.operates(request)
+    some = operated is None or bool(operated if scope is None else operated & scope)
+    return request.user.has_perm("workqueue.add_pause") and some
+
+
+def _asked(request: HttpRequest) -> dict[str, str]:
+    """What a link to this page has filled in already."""
+    return {
+        name: request.GET[name]
+        for name in ("scope", "handler", "tenant")
+        if request.GET.get(name)
+    }

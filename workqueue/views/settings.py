@@ -1,0 +1,240 @@
+"""settings: the searchable list, and the page of each setting. The platform's alone."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.text import slugify
+from django.views.decorators.http import require_http_methods, require_safe
+
+from audit import clock, page
+from workqueue import access, policy, readout
+from workqueue.bounds import Declaration
+from workqueue.exceptions import InvalidValues, VersionConflict
+from workqueue.models import Setting
+
+DECLARATIONS: tuple[Declaration, ...] = (policy.WORKER_NODE_CONFIGURATION,)
+LEADS = {
+    policy.WORKER_NODE_CONFIGURATION.name: "How all workers behave. A change reaches every process within 5 s; nothing needs a restart.",
+}
+VERSIONS = 50  # of the history that are shown; all are kept
+LONGEST_REASON = 500  # characters
+SEEN = "_version"  # the version that the operator looked at
+
+
+@require_safe
+@page.platform_only
+def settings(request: HttpRequest) -> HttpResponse:
+    """All settings, by name, key or sentence."""
+    page.require(request, "workqueue.view_setting")
+    sought = " ".join(request.GET.get("q", "").replace("\x00", "\u2400").split())[:100]
+    rows = [
+        (each, slugify(each.name), Setting.objects.newest(each.name))
+        for each in DECLARATIONS
+        if _matches(each, sought)
+    ]
+    return page.render(
+        request,
+        "workqueue/settings.html",
+        title="Settings",
+        group="Global Settings",
+        lead="What can be changed while everything runs. What must be known before the database is stands in the environment: manage.py showconfig.",
+        sought=sought,
+        rows=[
+            (each, slug, newest, LEADS.get(each.name, ""))
+            for each, slug, newest in rows
+        ],
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page.platform_only
+def setting(request: HttpRequest, slug: str) -> HttpResponse:
+    """One setting: what is stored, what each process uses of it and why, and who changed it."""
+    page.require(request, "workqueue.view_setting")
+    declaration = _declaration(slug)
+    if request.method != "POST":
+        return _show(request, declaration)
+    access.require(request, "set", [None])
+    typed = _typed(request, declaration)
+    why = " ".join(request.POST.get("why", "").split())
+    if len(why) > LONGEST_REASON:
+        problems = {
+            "why": f"That is too long. Enter at most {LONGEST_REASON} characters."
+        }
+        return _show(request, declaration, typed=typed, why=why, problems=problems)
+    try:
+        saved = policy.save(
+            typed,
+            who=request.user.get_username(),
+            origin="admin",
+            why=why,
+            expected_version=_seen(request),
+            declaration=declaration,
+        )
+    except InvalidValues as refused:
+        return _show(
+            request, declaration, typed=typed, why=why, problems=refused.problems
+        )
+    except VersionConflict as conflict:
+        return _show(
+            request, declaration, typed=typed, why=why, problems={"": str(conflict)}
+        )
+    if saved.version == _seen(request):
+        messages.info(
+            request,
+            f"These values are version {saved.version} already: nothing was saved.",
+        )
+    else:
+        messages.success(
+            request,
+            f"Version {saved.version} is saved. Every process applies it within 5 s.",
+        )
+    return redirect("admin:setting", slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page.platform_only
+def restore(request: HttpRequest, slug: str, version: int) -> HttpResponse:
+    """Ask, with what would change; then, by POST with a reason, write a new version."""
+    access.require(request, "set", [None])
+    declaration = _declaration(slug)
+    old = policy.history(declaration).filter(version=version).first()
+    newest = Setting.objects.newest(declaration.name)
+    if old is None or newest is None:
+        raise Http404
+    why, problem = " ".join(request.POST.get("why", "").split()), ""
+    if request.method == "POST":
+        problem = _reason_problem(why) or _restore(
+            request, declaration, version, why=why
+        )
+        if not problem:
+            messages.success(
+                request,
+                f"Version {version} is restored, as version {newest.version + 1}.",
+            )
+            return redirect("admin:setting", slug)
+    return page.render(
+        request,
+        "workqueue/restore.html",
+        title=f"Restore version {version}?",
+        group="Global Settings",
+        crumbs=(
+            ("Settings", reverse("admin:settings")),
+            (declaration.name, reverse("admin:setting", args=[slug])),
+        ),
+        status=400 if problem else 200,
+        declaration=declaration,
+        slug=slug,
+        old=old,
+        newest=newest,
+        next_version=newest.version + 1,
+        why=why,
+        problem=problem,
+        changes=readout.changes(newest.values, old.values, declaration=declaration),
+    )
+
+
+def _show(
+    request: HttpRequest,
+    declaration: Declaration,
+    *,
+    typed: dict[str, str] | None = None,
+    why: str = "",
+    problems: dict[str, str] | None = None,
+) -> HttpResponse:
+    now, problems = clock.now(), problems or {}
+    newest = Setting.objects.newest(declaration.name)
+    versions = list(policy.history(declaration)[: VERSIONS + 1])
+    processes = readout.processes(now)
+    return page.render(
+        request,
+        "workqueue/setting.html",
+        title=declaration.name,
+        group="Global Settings",
+        crumbs=(("Settings", reverse("admin:settings")),),
+        lead=LEADS.get(declaration.name, ""),
+        status=400 if problems else 200,
+        now=now,
+        slug=slugify(declaration.name),
+        newest=newest,
+        version=newest.version if newest else 0,
+        next_version=newest.version + 1 if newest else 1,
+        seen=SEEN,
+        enqueues=readout.enqueues(),
+        problems=problems,
+        general=problems.get("", ""),
+        why=why,
+        rows=readout.rows(
+            declaration, newest, processes, typed=typed, problems=problems
+        ),
+        processes=processes,
+        spread=readout.spread(processes, newest, now=now),
+        history=readout.history(versions, declaration=declaration)[:VERSIONS],
+        total=policy.history(declaration).count()
+        if len(versions) > VERSIONS
+        else len(versions),
+        may_set=access.may(request, "set", None),
+    )
+
+
+def _restore(
+    request: HttpRequest, declaration: Declaration, version: int, *, why: str
+) -> str:
+    """Do it; what stands against it, as a sentence, or ""."""
+    seen = _seen(request)
+    try:
+        policy.restore(
+            version,
+            who=request.user.get_username(),
+            origin="admin",
+            why=why,
+            expected_version=seen,
+            declaration=declaration,
+        )
+    except InvalidValues as refused:
+        return f"This version holds values that would be refused today. {refused}"
+    except VersionConflict as conflict:
+        return str(conflict)
+    return ""
+
+
+def _reason_problem(why: str) -> str:
+    if not why:
+        return "Say why: the next operator reads it."
+    return (
+        f"That is too long. Enter at most {LONGEST_REASON} characters."
+        if len(why) > LONGEST_REASON
+        else ""
+    )
+
+
+def _declaration(slug: str) -> Declaration:
+    for declaration in DECLARATIONS:
+        if slugify(declaration.name) == slug:
+            return declaration
+    raise Http404
+
+
+def _matches(declaration: Declaration, sought: str) -> bool:
+    said = [
+        declaration.name,
+        LEADS.get(declaration.name, ""),
+        *(f"{key.name} {key.sentence}" for key in declaration.keys),
+    ]
+    return all(word in " ".join(said).lower() for word in sought.lower().split())
+
+
+def _typed(request: HttpRequest, declaration: Declaration) -> dict[str, Any]:
+    """What was typed, key by key. A box that is not ticked is not sent: it is off."""
+    return {
+        key.name: request.POST.get(key.name, "off" if key.type == "boolean" else "")
+        for key in declaration.keys
+    }
+
+
+def _seen(request: HttpRequest) -> int | None:
+    text = request.POST.get(SEEN, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
