@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, reverse
 
 from audit import clock, page
-from project import banners
+from project import banners, overview
 from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
@@ -30,6 +30,9 @@ class Entry:
 
     title: str
     target: str  # name of a page, or "app.Model" of a model with an admin
+    permission: str = (
+        ""  # without it the entry is left out; a model's admin has its own
+    )
     platform: bool = False  # only members of the platform tenant see it
 
 
@@ -38,7 +41,7 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Global Settings",
         (
-            Entry("Settings", "settings", platform=True),
+            Entry("Settings", "settings", "workqueue.view_setting", platform=True),
             Entry("Job Worker", "job_worker", platform=True),
             Entry("Seed Data", "seed_data", platform=True),
         ),
@@ -46,20 +49,20 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Audit",
         (
-            Entry("Scheduler Audit Logs", "runs"),
-            Entry("Server Audit Logs", "nodes", platform=True),
-            Entry("Ticks", "ticks", platform=True),
+            Entry("Scheduler Audit Logs", "runs", "audit.view_run"),
+            Entry("Server Audit Logs", "nodes", "workqueue.view_node", platform=True),
+            Entry("Ticks", "ticks", "scheduler.view_tick", platform=True),
             Entry("Job Logs", "job_logs"),
-            Entry("Changes", "changes"),
+            Entry("Changes", "changes", "audit.view_change"),
         ),
     ),
     (
         "Queue",
         (
-            Entry("Items", "items"),
+            Entry("Items", "items", "workqueue.view_workitem"),
             Entry("Jobs", "jobs"),
-            Entry("Timetable", "timetable", platform=True),
-            Entry("Pauses", "pauses"),
+            Entry("Timetable", "timetable", "scheduler.view_schedule", platform=True),
+            Entry("Pauses", "pauses", "workqueue.view_pause"),
         ),
     ),
 )
@@ -89,12 +92,12 @@ class MillraceAdminSite(admin.AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
         """The overview: is work moving?"""
-        from project import overview
-
         now = clock.now()
         found = {**overview.context(request, now=now), **(extra_context or {})}
         return page.render(
-            request, "admin/index.html", **{"title": "Operations", "live": True, "now": now, **found}
+            request,
+            "admin/index.html",
+            **{"title": "Operations", "live": True, "now": now, **found},
         )
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -170,6 +173,8 @@ class MillraceAdminSite(admin.AdminSite):
         everywhere = page.tenants(request) is None
         for entry in entries:
             if entry.platform and not everywhere:
+                continue
+            if entry.permission and not request.user.has_perm(entry.permission):
                 continue
             if (address := self._address(entry, models)) is None:
                 continue

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from audit import clock, page
-from workqueue import live, policy, registry
+from workqueue import access, live, policy, registry
 from workqueue.live import PauseRow
 from workqueue.models import Setting, WorkItem
 
@@ -64,7 +64,8 @@ def of(request: HttpRequest) -> list[Banner]:
     seen = page.tenants(request)
     pauses = [row for row in known.pauses if row.holds(now) and _concerns(row, seen)]
     found: list[Banner] = [
-        _pause(row, now=now, acts=seen is None) for row in pauses[:MOST]
+        _pause(row, now=now, ends=access.may(request, "resume", row.tenant_id))
+        for row in pauses[:MOST]
     ]
     if len(pauses) > MOST:
         found.append(MoreBanner(count=len(pauses) - MOST, address=_address("pauses")))
@@ -75,19 +76,13 @@ def _concerns(row: PauseRow, seen: frozenset[int] | None) -> bool:
     return seen is None or row.tenant_id is None or row.tenant_id in seen
 
 
-def _pause(row: PauseRow, *, now: datetime, acts: bool) -> PauseBanner:
+def _pause(row: PauseRow, *, now: datetime, ends: bool) -> PauseBanner:
     what = {
         "everything": "Everything",
         "handler": registry.title(row.handler),
         "tenant": f"Tenant {row.tenant}",
         "job_type": f"Job type {row.handler}",
     }.get(row.scope, row.scope)
-    one = "timetable_resume" if row.scope == "handler" else "pauses"
-    address = (
-        reverse("admin:timetable_resume", args=[row.handler])
-        if one == "timetable_resume"
-        else _address(one)
-    )
     return PauseBanner(
         title=f"{what} is paused",
         since=row.since,
@@ -95,7 +90,7 @@ def _pause(row: PauseRow, *, now: datetime, acts: bool) -> PauseBanner:
         reason=row.reason,
         until=row.until,
         left=row.until - now if row.until else None,
-        address=address if acts else "",
+        address=reverse("admin:resume", args=[row.id]) if ends else "",
     )
 
 

@@ -17,7 +17,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from audit import drawings, page, queries, words
-from audit.queries import FailureRow
+from audit.rows import ChangeRow, FailureRow, RunFilter
+from project import first_run
 from scheduler import servers, terms
 from scheduler.models import Schedule
 from scheduler.servers import Mastership, Process
@@ -59,11 +60,21 @@ class Failure:
     title: str
     error: str
     outcome: str
-    runs: int
+    runs: str
     tenants: str  # "3 tenants", or the only one
     drawn: SafeString  # by hour
     last: datetime
     address: str  # the runs themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What an operator did, in one line."""
+
+    at: datetime
+    what: str
+    verb: str
+    who: str
 
 
 def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
@@ -76,12 +87,39 @@ def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
         "finished_minute": counts[-1],
         "finished_hour": sum(counts),
         "throughput": drawings.per_minute(counts, now=now),
-        "failures": [_failure(row) for row in queries.failures_since(now - DAY, tenants=seen, now=now, limit=MOST_FAILURES)],
-        "changes": queries.changes(tenants=seen, since=now - DAY, limit=MOST_CHANGES),
+        "failures": [
+            _failure(row)
+            for row in queries.failures_since(
+                now - DAY, tenants=seen, now=now, limit=MOST_FAILURES
+            )
+        ],
+        "changes": [
+            _change(row)
+            for row in queries.changes(
+                tenants=seen, since=now - DAY, limit=MOST_CHANGES
+            )
+        ],
     }
     if seen is not None:
         return {**shared, "lead": _lead_of_tenant(queue)}
-    return {**shared, **_platform(queue, now=now)}
+    found = {**shared, **_platform(queue, now=now)}
+    return found if any(counts) or _has_run() else {**found, **_first(found, now=now)}
+
+
+def _has_run() -> bool:
+    """Asked only when nothing ended within the hour."""
+    return bool(queries.runs(RunFilter(), tenants=None, limit=1).rows)
+
+
+def _first(found: dict[str, Any], *, now: datetime) -> dict[str, Any]:
+    """A new installation: what it still lacks, in place of empty figures."""
+    first = first_run.steps(found["master"], found["processes"], now=now)
+    age = min((step.at for step in first.steps if step.at), default=now)
+    lead = (
+        f"This installation is {words.duration(timedelta(seconds=round((now - age).total_seconds())))} old. "
+        "It is ready for work when a worker has reported and a tenant exists."
+    )
+    return {"title": "Welcome to Millrace", "lead": lead, "first": first}
 
 
 def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
@@ -95,7 +133,11 @@ def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
         "master": master,
         "processes": rows,
         "servers": sum(row.kind == Node.Kind.SERVER for row in alive),
-        "standby": [row for row in alive if row.kind == Node.Kind.SERVER and row.id != master.holder],
+        "standby": [
+            row
+            for row in alive
+            if row.kind == Node.Kind.SERVER and row.id != master.holder
+        ],
         "alive": sum(len(row.pids) for row in alive),
         "silent": sum(len(row.pids) for row in alive if row.state == "silent"),
         "slots": sum(row.limit.used for row in alive if row.limit),
@@ -115,12 +157,20 @@ class _Counted(Subquery):
 
 def _queue(seen: frozenset[int] | None, *, now: datetime) -> Queue:
     """Two statements. The platform's row only carries the counts: there is always one."""
-    items = WorkItem.objects.all() if seen is None else WorkItem.objects.filter(tenant_id__in=seen)
+    items = (
+        WorkItem.objects.all()
+        if seen is None
+        else WorkItem.objects.filter(tenant_id__in=seen)
+    )
     counts = {
-        status: _Counted(items.filter(status=status).order_by().values("pk")[: MOST_COUNTED + 1])
+        status: _Counted(
+            items.filter(status=status).order_by().values("pk")[: MOST_COUNTED + 1]
+        )
         for status in WorkItem.Status.values
     }
-    found = Tenant.objects.filter(is_platform=True).order_by().values_list(*counts.values()).first() or (0, 0, 0)
+    found = Tenant.objects.filter(is_platform=True).order_by().values_list(
+        *counts.values()
+    ).first() or (0, 0, 0)
     waiting, executing, held = found
     return Queue(
         waiting=_capped(waiting),
@@ -135,7 +185,9 @@ def _oldest(pending: WorkItemQuerySet, *, now: datetime) -> datetime | None:
     """When the item became due that waits longest. By handler, since the index starts with it."""
     mine = pending.filter(handler=OuterRef("key"), not_before__lte=now)
     first = mine.order_by("not_before", "id").values("not_before")[:1]
-    found: datetime | None = Schedule.objects.annotate(first=Subquery(first)).aggregate(oldest=Min("first"))["oldest"]
+    found: datetime | None = Schedule.objects.annotate(first=Subquery(first)).aggregate(
+        oldest=Min("first")
+    )["oldest"]
     return found
 
 
@@ -153,10 +205,18 @@ def _lead(
     now: datetime,
 ) -> str:
     """The first sentence of the page: is it moving? And what is not as asked."""
-    workers = [row for row in alive if row.kind == Node.Kind.WORKER and row.state in {"running", "silent"}]
+    workers = [
+        row
+        for row in alive
+        if row.kind == Node.Kind.WORKER and row.state in {"running", "silent"}
+    ]
     paused = sum(row.holds(now) for row in known.pauses)
-    rest = [f"{words.plural(paused, 'pause')} in force"] * bool(paused)
-    rest += [f"{words.plural(len(reduced), 'limit')} reduced"] * bool(reduced)
+    rest = [
+        f"{words.plural(paused, 'pause')} {'is' if paused == 1 else 'are'} in force"
+    ] * bool(paused)
+    rest += [
+        f"{words.plural(len(reduced), 'limit')} {'is' if len(reduced) == 1 else 'are'} reduced"
+    ] * bool(reduced)
     if not master.held:
         first = "No master: nothing is enqueued until a server node takes the lease."
     elif not workers:
@@ -192,17 +252,30 @@ def _reduced(alive: Sequence[Process]) -> list[Reduced]:
 
 
 def _adjusted(known: Live) -> list[Reduced]:
-    return [Reduced(title=f"{one.key} is {one.used}, not {one.asked}.", why=one.why) for one in known.adjusted]
+    return [
+        Reduced(title=f"{one.key} is {one.used}, not {one.asked}.", why=one.why)
+        for one in known.adjusted
+    ]
+
+
+def _change(row: ChangeRow) -> Changed:
+    kind, _, rest = row.subject.partition(":")
+    what = rest or row.subject
+    if kind in {"handler", "pause"}:
+        what = registry.title(what.removeprefix("handler:"))
+    elif kind == "tenant" and rest:
+        what = f"Tenant {rest}"
+    return Changed(at=row.at, what=what, verb=row.verb, who=row.who)
 
 
 def _failure(row: FailureRow) -> Failure:
     names = row.tenants
-    query = urlencode({"handler": row.handler, "outcome": row.outcome, "since": "24 h", "text": row.error[:100]})
+    query = urlencode({"handler": row.handler, "outcome": row.outcome, "since": "24 h"})
     return Failure(
         title=registry.title(row.handler),
         error=row.error,
         outcome=row.outcome,
-        runs=row.runs,
+        runs=f"{row.runs:,}+" if row.more else f"{row.runs:,}",
         tenants=names[0] if len(names) == 1 else f"{len(names):,} tenants",
         drawn=drawings.by_hour(row.by_hour, outcome=row.outcome),
         last=row.last_seen,

@@ -1,7 +1,7 @@
-"""act: what operators do to a handler on the Timetable: pause, resume, change, run now.
+"""act: what operators do to a handler on the Timetable: change its cadence, run it now.
 
 Each is a page that says what will happen and asks why, and a POST that does it through
-`override` or `pauses`, which record the change.
+`override`, which records the change. (Pauses have pages of their own in the queue.)
 """
 
 from collections.abc import Callable
@@ -19,24 +19,20 @@ from audit import clock, page
 from scheduler import board, override
 from scheduler.board import Line
 from scheduler.cadence import EXAMPLES
-from scheduler.forms import CadenceForm, PauseForm, Reasoned
-from workqueue import live, pauses, tenancy
-from workqueue.exceptions import InvalidValues
-from workqueue.models import Membership, Pause
+from scheduler.exceptions import InvalidCadence
+from scheduler.forms import CadenceForm, Reasoned
+from workqueue import access
 
 ORIGIN = "admin"
+PERMISSION = "scheduler.change_schedule"
 
 type View = Callable[[HttpRequest, Line], HttpResponse]
 
 
-def subject(key: str) -> str:
-    """What the Changes page calls a handler."""
-    return f"handler:{key}"
-
-
 def may(request: HttpRequest) -> bool:
-    """Whether this reader may change what the platform does."""
-    return tenancy.allows(request.user, tenant_id=None, role=Membership.Role.OPERATOR)
+    """Whether this reader may change when the platform's handlers run."""
+    everywhere = access.operates(request) is None
+    return everywhere and request.user.has_perm(PERMISSION)
 
 
 def _verb(view: View) -> Callable[..., HttpResponse]:
@@ -51,111 +47,26 @@ def _verb(view: View) -> Callable[..., HttpResponse]:
             raise PermissionDenied
         return view(request, line)
 
-    return page.platform_only(require_http_methods(["GET", "POST"])(guarded))
-
-
-@_verb
-def pause(request: HttpRequest, line: Line) -> HttpResponse:
-    """Stop enqueuing and claiming it, for every tenant, for a while or until somebody ends it."""
-    title = line.handler.title
-    form = PauseForm(request.POST or None)
-    if request.method == "POST" and form.is_valid() and _paused(request, line, form):
-        return _done(request, line, f"{title} is paused.")
-    return _ask(
-        request,
-        line,
-        form,
-        title=f"Pause {title}?",
-        says=[
-            "Nothing of it is enqueued by slot or claimed, for every tenant. What runs goes on, what waits goes on waiting.",
-            "Slots within the pause are counted as paused, not made up for. Run now stays possible, and asks first.",
-        ],
-        verb="Pause it",
-        leave="Let it run",
-    )
-
-
-def _paused(request: HttpRequest, line: Line, form: PauseForm) -> bool:
-    """Pause it, or say on the form why not."""
-    span = form.span()
-    try:
-        pauses.pause(
-            scope=Pause.Scope.HANDLER,
-            handler=line.handler.key,
-            reason=form.cleaned_data["why"],
-            until=clock.now() + span if span else None,
-            who=request.user.get_username(),
-            origin=ORIGIN,
-        )
-    except InvalidValues as refused:
-        form.add_error(None, " ".join(refused.problems.values()))
-        return False
-    return True
-
-
-@_verb
-def resume(request: HttpRequest, line: Line) -> HttpResponse:
-    """End the pauses that name this handler."""
-    title = line.handler.title
-    mine = list(
-        Pause.objects.in_force().filter(
-            scope=Pause.Scope.HANDLER, handler=line.handler.key
-        )
-    )
-    if not mine:
-        messages.info(
-            request,
-            f"{title} is not paused by itself. Pauses of everything or of a tenant stand under Pauses.",
-        )
-        return redirect(line.address)
-    form = Reasoned(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        who, why = request.user.get_username(), form.cleaned_data["why"]
-        ended = [pauses.resume(one, who=who, origin=ORIGIN, why=why) for one in mine]
-        said = (
-            f"{title} is resumed."
-            if any(ended)
-            else f"{title} had been resumed by somebody else."
-        )
-        return _done(request, line, said)
-    return _ask(
-        request,
-        line,
-        form,
-        title=f"Resume {title}?",
-        says=[
-            "Its next slot is enqueued again. Slots within the pause are counted, and not made up for."
-        ],
-        paused=mine,
-        verb="Resume it",
-        leave="Leave it paused",
-    )
+    return page.platform_only(require_http_methods(["GET", "HEAD", "POST"])(guarded))
 
 
 @_verb
 def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
     """Let it tick at another cadence than the timetable's, or at the timetable's again."""
-    title, own = line.handler.title, line.handler.cadence
+    own = line.handler.cadence
     first = {"cadence": line.cadence}
     form = CadenceForm(request.POST or None, handler=line.handler, initial=first)
-    if request.method == "POST" and form.is_valid():
-        override.change_cadence(
-            line.handler.key,
-            cadence=form.cleaned_data["cadence"],
-            who=request.user.get_username(),
-            origin=ORIGIN,
-            why=form.cleaned_data["why"],
-        )
-        return _done(
-            request,
-            line,
-            f"The cadence of {title} is changed; the master applies it at its next pass.",
-        )
+    if (
+        request.method == "POST"
+        and form.is_valid()
+        and (said := _changed(request, line, form))
+    ):
+        return _done(request, line, said)
     return _ask(
         request,
         line,
         form,
-        title=f"Change the cadence of {title}?",
+        title=f"Change the cadence of {line.handler.title}?",
         says=[
             "Slots up to now are not missed: it starts afresh with the first slot of the new cadence.",
             f"Empty, or {own}, is the timetable\u2019s own."
@@ -168,23 +79,43 @@ def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
     )
 
 
+def _changed(request: HttpRequest, line: Line, form: CadenceForm) -> str:
+    """Change it and say so; "" where it was refused, which the form then says."""
+    title = line.handler.title
+    try:
+        changed = override.change_cadence(
+            line.handler.key,
+            cadence=form.cleaned_data["cadence"],
+            who=request.user.get_username(),
+            origin=ORIGIN,
+            why=form.cleaned_data["why"],
+        )
+    except InvalidCadence as refused:
+        form.add_error("cadence", str(refused))
+        return ""
+    if not changed:
+        return f"{title} has this cadence already."
+    return (
+        f"The cadence of {title} is changed; the master takes it up at its next pass."
+    )
+
+
 @_verb
 def run_now(request: HttpRequest, line: Line) -> HttpResponse:
     """Ask the master to tick it at its next pass."""
     title = line.handler.title
     form = Reasoned(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        override.run_now(
+        asked = override.run_now(
             line.handler.key,
             who=request.user.get_username(),
             origin=ORIGIN,
             why=form.cleaned_data["why"],
-            confirmed=True,  # the page has said that it is paused
+            confirmed=True,  # this page has said that it is paused
         )
+        said = f"{title} runs at the master\u2019s next pass, within 2 s while there is one."
         return _done(
-            request,
-            line,
-            f"{title} runs at the master\u2019s next pass, within 2 s while there is a master.",
+            request, line, said if asked else f"{title} has been asked for already."
         )
     return _ask(
         request,
@@ -202,7 +133,6 @@ def run_now(request: HttpRequest, line: Line) -> HttpResponse:
 
 def _done(request: HttpRequest, line: Line, said: str) -> HttpResponse:
     messages.success(request, said)
-    live.refresh()  # the reader's next page shows it already
     return redirect(line.address)
 
 
@@ -221,6 +151,7 @@ def _ask(
         ),
         line=line,
         form=form,
-        status=422 if form.errors else 200,
+        quiet=True,
+        status=400 if form.errors else 200,
         **context,
     )

@@ -15,8 +15,9 @@ from django.db.models import Min
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from audit import drawings, recent, words
+from audit import drawings, queries, recent, words
 from audit.recent import Recent
+from audit.rows import ChangeRow
 from scheduler import cadence
 from scheduler.exceptions import InvalidCadence
 from scheduler.models import Schedule
@@ -150,6 +151,17 @@ def opened(line: Line, *, now: datetime) -> Opened:
         }.get(handler.abandon, handler.abandon),
         slowest=max(ran, default=None),
     )
+
+
+def history(key: str, *, limit: int) -> list[ChangeRow]:
+    """What operators did to a handler, newest first: its cadence, run now, its pauses."""
+    subjects = (f"handler:{key}", f"pause:handler:{key}")
+    found = [
+        change
+        for subject in subjects
+        for change in queries.changes_of(subject, limit=limit)
+    ]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:limit]
 
 
 def matches(line: Line, *, text: str, show: str) -> bool:

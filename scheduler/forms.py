@@ -1,10 +1,8 @@
-"""forms: what an operator is asked before a handler is paused, changed or run.
+"""forms: what an operator is asked before a cadence is changed or a handler run.
 
-They translate and check words; the verbs they lead to stand in override.py and in
-workqueue/pauses.py.
+They translate and check words; the verbs they lead to stand in override.py.
 """
 
-from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -15,16 +13,6 @@ from scheduler.exceptions import InvalidCadence
 from workqueue.registry import Handler
 
 LONGEST_REASON = 500  # characters
-FOREVER = "0"
-PERIODS = {  # minutes -> words
-    "30": "30 min",
-    "60": "1 h",
-    "240": "4 h",
-    "720": "12 h",
-    "1440": "1 day",
-    "10080": "7 days",
-    FOREVER: "until somebody ends it",
-}
 
 
 class Reasoned(forms.Form):
@@ -39,18 +27,6 @@ class Reasoned(forms.Form):
             "max_length": f"That is too long. Enter at most {LONGEST_REASON} characters.",
         },
     )
-
-
-class PauseForm(Reasoned):
-    """How long, and why."""
-
-    field_order = ("period", "why")
-    period = forms.ChoiceField(label="For", choices=list(PERIODS.items()), initial="60")
-
-    def span(self) -> timedelta | None:
-        """How long; None: without an end."""
-        minutes = str(self.cleaned_data["period"])
-        return None if minutes == FOREVER else timedelta(minutes=int(minutes))
 
 
 class CadenceForm(Reasoned):

@@ -72,7 +72,7 @@ class Limit:
     @property
     def short(self) -> str:
         """The first sentence of the reason, for a table."""
-        return self.why.partition(". ")[0].rstrip(".")
+        return self.why.partition(". ")[0].rstrip(".").removeprefix("Its ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Skew:
     """A machine whose clock is off, in words."""
 
     host: str
-    off: timedelta
+    off: str  # "6.2 s"
     side: str  # ahead of | behind
     late: str  # late | early: the times on its log lines
 
@@ -208,7 +208,7 @@ def skewed(rows: Iterable[Process]) -> list[Skew]:
             ahead = row.skew > timedelta()
             found[row.host] = Skew(
                 host=row.host,
-                off=abs(row.skew),
+                off=f"{abs(row.skew).total_seconds():,.1f}{words.SPACE}s",
                 side="ahead of" if ahead else "behind",
                 late="late" if ahead else "early",
             )

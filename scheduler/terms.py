@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from audit.queries import TermRow
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from audit import drawings, queries, words
+from audit.rows import TermRow
 from scheduler.servers import Mastership
 
 WIDTH, RIGHT, ROW, TOP = 1110, 1100, 28, 18  # pixels

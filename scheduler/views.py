@@ -1,7 +1,7 @@
 """views: Server Audit Logs, Ticks and the Timetable, for the platform's staff.
 
 Everybody else is told that there is no such page. What changes something is a POST
-behind a page that says what will happen and asks why; its verbs stand in act.py.
+behind a page that says what will happen and asks why: see act.py.
 """
 
 from datetime import timedelta
@@ -13,10 +13,12 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_GET
 
 from audit import clock, keyset, page, queries, words
+from audit.views import list_context
 from scheduler import act, board, servers, terms
 from scheduler.filters import TickFilters
 from scheduler.models import Tick
 from scheduler.tables import TickTable
+from workqueue import access
 from workqueue.models import Node
 
 KEPT = timedelta(days=30)  # stopped nodes
@@ -28,6 +30,7 @@ HISTORY = 10  # changes of a handler that its opened row shows
 @page.platform_only
 def nodes(request: HttpRequest) -> HttpResponse:
     """Server Audit Logs: every process, who is master, and who was."""
+    page.require(request, "workqueue.view_node")
     now = clock.now()
     stopped = request.GET.get("stopped") == "1"
     span = terms.span(request.GET.get("span", ""))
@@ -40,6 +43,7 @@ def nodes(request: HttpRequest) -> HttpResponse:
         request,
         "scheduler/nodes.html",
         title="Server Audit Logs",
+        live=True,
         lead="Every process that reports to the database, who is master, and who was. Platform tenant only.",
         group="Audit",
         now=now,
@@ -60,6 +64,7 @@ def nodes(request: HttpRequest) -> HttpResponse:
 @page.platform_only
 def node(request: HttpRequest, id: UUID) -> HttpResponse:
     """View Execution Logs: one process, what it reported and what it did in elections."""
+    page.require(request, "workqueue.view_node")
     now = clock.now()
     found = Node.objects.filter(pk=id).first()
     before = request.GET.get("before", "")
@@ -89,14 +94,11 @@ def node(request: HttpRequest, id: UUID) -> HttpResponse:
 @page.platform_only
 def ticks(request: HttpRequest) -> HttpResponse:
     """Ticks: every decision to enqueue, with what was not enqueued and why."""
+    page.require(request, "scheduler.view_tick")
     filters = TickFilters(request.GET, queryset=Tick.objects.all())
-    now, slow = clock.now(), False
-    place = {name: request.GET.get(name, "") for name in ("older", "newer")}
-    try:
-        found = keyset.page(filters.qs, time="at", **place)
-    except keyset.TooSlow:
-        found, slow = keyset.Page(rows=(), older="", newer=""), True
-    rows = found.rows
+    older, newer = request.GET.get("older", ""), request.GET.get("newer", "")
+    found = keyset.page(filters.qs, time="at", older=older, newer=newer)
+    now = clock.now()
     return page.render(
         request,
         "scheduler/ticks.html",
@@ -104,16 +106,9 @@ def ticks(request: HttpRequest) -> HttpResponse:
         lead="Every decision to enqueue: for how many tenants, for which not, and why. Kept for 7 days. Platform tenant only.",
         group="Audit",
         now=now,
-        filters=filters,
-        matches=keyset.matches(keyset.count(filters.qs), "tick"),
-        rows=rows,
-        table_html=TickTable(rows, now=now).as_html(request),
-        first_at=rows[0].at if rows else None,
-        last_at=rows[-1].at if rows else None,
-        newest=filters.at(),
-        newer=filters.at(newer=found.newer) if found.newer else "",
-        older=filters.at(older=found.older) if found.older else "",
-        slow=slow,
+        **list_context(
+            request, filters, found, table=TickTable(found.rows, now=now), one="tick"
+        ),
     )
 
 
@@ -121,6 +116,7 @@ def ticks(request: HttpRequest) -> HttpResponse:
 @page.platform_only
 def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
     """The Timetable: when each handler runs, and one row opened."""
+    page.require(request, "scheduler.view_schedule")
     now = clock.now()
     lines = board.lines(now)
     chosen = next((line for line in lines if line.handler.key == key), None)
@@ -131,6 +127,7 @@ def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
         request,
         "scheduler/timetable.html",
         title="Timetable",
+        live=True,
         lead=f"When each handler runs. Slots and the times on this page follow server time, {settings.TIME_ZONE}.",
         group="Queue",
         now=now,
@@ -144,9 +141,11 @@ def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
         show=show if show in board.SHOWN else "",
         chosen=chosen,
         opened=board.opened(chosen, now=now) if chosen else None,
-        history=queries.changes_of(act.subject(key), limit=HISTORY) if chosen else (),
+        history=board.history(key, limit=HISTORY) if chosen else (),
         utc=settings.TIME_ZONE != "UTC",
-        acts=act.may(request),
+        may_change=act.may(request),
+        may_pause=access.may(request, "pause", None),
+        may_resume=access.may(request, "resume", None),
     )
 
 
@@ -156,8 +155,6 @@ urlpatterns = [
     path("ticks/", ticks, name="ticks"),
     path("timetable/", timetable, name="timetable"),
     path("timetable/<str:key>/", timetable, name="timetable_row"),
-    path("timetable/<str:key>/pause/", act.pause, name="timetable_pause"),
-    path("timetable/<str:key>/resume/", act.resume, name="timetable_resume"),
     path("timetable/<str:key>/cadence/", act.change_cadence, name="timetable_cadence"),
     path("timetable/<str:key>/run/", act.run_now, name="timetable_run"),
 ]

@@ -56,6 +56,13 @@ WHERE w.id = ANY(ARRAY(
   ORDER BY i.not_before, i.id LIMIT 1 FOR UPDATE SKIP LOCKED))
 RETURNING {_CLAIMED}"""
 
+# At the head of a finish: its time-outs, and no sequential scan. A small table with no
+# statistics looks cheaper to read whole, once per batch; it is not.
+FINISHING = """SELECT set_config('lock_timeout', '10s', TRUE),
+  set_config('statement_timeout', '60s', TRUE),
+  set_config('idle_in_transaction_session_timeout', '60s', TRUE),
+  set_config('enable_seqscan', 'off', TRUE)"""
+
 # By primary key and claim id alone. A condition on status would let the planner walk
 # the partial index of executing rows with all its dead entries (13,000/s for 21,000/s).
 FINISH = """DELETE FROM workqueue_workitem
@@ -166,7 +173,7 @@ TRANSACTION_AGE = (
 CANDIDATE_PAIRS = """WITH pair (tenant_id, dedup_key) AS ({pairs}), tenant AS ({tenants})
 SELECT tenant.id, tenant.slug, pair.dedup_key FROM pair JOIN tenant ON tenant.id = pair.tenant_id"""
 
-# A tick's INSERT waits this long for somebody's open transaction.
+# A tick's INSERT waits this long for somebody's open transaction; the ORM sets nothing.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = %s"
 STATEMENT_TIMEOUT = "SET LOCAL statement_timeout = %s"
 TIMEOUTS = (
@@ -180,3 +187,115 @@ LISTEN: Final = "LISTEN {}"
 # Changes when another connection has committed; reads no page and takes no lock.
 DATA_VERSION = "PRAGMA data_version"
 QUERY_ONLY = "PRAGMA query_only = ON"
+
+# --- project.overview
+
+# Rows counted no further than the slice inside: the ORM has no scalar count of a subquery.
+COUNT_OF = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+
+# --- workqueue.invariants: questions across the tables of three apps, which no model of
+# the queue can ask without importing upwards. Read-only; they run as they stand on both
+# databases. %(since)s: how far back; the ledger is long.
+
+DATABASE_TIME = "SELECT COALESCE(%(now)s, clock_timestamp())"
+ALL_READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+TICKED_TWICE = """
+SELECT handler, "trigger", slot, count(*) AS ticks FROM scheduler_tick
+GROUP BY handler, "trigger", slot HAVING count(*) > 1"""
+
+LIVE_TWICE = """
+SELECT tenant_id, handler, dedup_key, count(*) AS items FROM workqueue_workitem
+GROUP BY tenant_id, handler, dedup_key HAVING count(*) > 1"""
+
+ITEMS_LOST = """
+SELECT t.id AS tick, t.handler, t.slot, t.enqueued, count(DISTINCT i.item_id) AS found
+FROM scheduler_tick t LEFT JOIN (
+  SELECT tick_id, id AS item_id FROM workqueue_workitem WHERE tick_id IS NOT NULL
+  UNION ALL
+  SELECT tick_id, item_id FROM audit_run
+  WHERE tick_id IS NOT NULL AND kind = 'item' AND finished_at >= %(since)s
+) i ON i.tick_id = t.id
+WHERE t.at >= %(since)s
+GROUP BY t.id, t.handler, t.slot, t.enqueued
+HAVING t.enqueued <> count(DISTINCT i.item_id)"""
+
+CLAIMED_TWICE = """
+SELECT claim_id, count(*) AS items FROM workqueue_workitem WHERE claim_id IS NOT NULL
+GROUP BY claim_id HAVING count(*) > 1"""
+
+CLAIM_AND_STATUS_DIFFER = """
+SELECT id AS item, handler, tenant_slug AS tenant, status, claim_id, node_id
+FROM workqueue_workitem
+WHERE (status = 'executing') <> (claim_id IS NOT NULL)
+  OR (status = 'executing' AND node_id IS NULL)"""
+
+RUN_TWICE = """
+SELECT id AS run, count(*) AS runs FROM audit_run WHERE finished_at >= %(since)s
+GROUP BY id HAVING count(*) > 1"""
+
+RECORDED_AND_HELD = """
+SELECT w.id AS item, w.handler, w.claim_id, r.outcome, r.finished_at
+FROM workqueue_workitem w
+JOIN audit_run r ON r.id = w.claim_id AND r.finished_at >= %(since)s"""
+
+STARTED_AGAIN = """
+SELECT id AS item, handler, tenant_slug AS tenant, attempts, recoveries
+FROM workqueue_workitem WHERE abandon = 'fail' AND recoveries > 0"""
+
+MASTERS = "SELECT count(*) AS leases FROM scheduler_masterlease HAVING count(*) <> 1"
+
+TERM_TAKEN_TWICE = """
+SELECT term, count(*) AS elections FROM audit_nodeevent
+WHERE type = 'elected' AND at >= %(since)s GROUP BY term HAVING count(*) > 1"""
+
+TICKED_OUTSIDE_ITS_TERM = """
+SELECT t.id AS tick, t.handler, t.slot, t.term, t.at, e.term AS later_term, e.at AS began
+FROM scheduler_tick t
+JOIN audit_nodeevent e ON e.type = 'elected' AND e.term > t.term AND e.at < t.at
+WHERE t.at >= %(since)s
+UNION ALL
+SELECT t.id, t.handler, t.slot, t.term, t.at, l.term, l.since
+FROM scheduler_tick t JOIN scheduler_masterlease l ON l.term < t.term
+WHERE t.at >= %(since)s"""
+
+COUNTED_WRONG = """
+SELECT id AS item, handler, tenant_slug AS tenant, status, attempts, failures, recoveries
+FROM workqueue_workitem
+WHERE attempts < 0 OR failures > attempts OR (status = 'executing' AND attempts < 1)
+  OR recoveries > 3 OR (recoveries = 3 AND status <> 'held')"""
+
+# Only where a worker lives that had the time to return it.
+NOBODY_HOLDS_IT = """
+SELECT w.id AS item, w.handler, w.tenant_slug AS tenant, w.node, w.claimed_at, w.renewed_at,
+  n.status AS node_status, n.heartbeat_at
+FROM workqueue_workitem w LEFT JOIN workqueue_node n ON n.id = w.node_id
+WHERE w.status = 'executing'
+  AND ((n.id IS NULL AND w.claimed_at < %(ended)s)
+    OR (n.status = 'stopped' AND n.stopped_at < %(ended)s)
+    OR (n.status <> 'stopped' AND n.heartbeat_at < %(silent)s)
+    OR w.renewed_at < %(unrenewed)s)
+  AND EXISTS (SELECT 1 FROM workqueue_node l WHERE l.kind = 'worker' AND l.status = 'running'
+    AND l.started_at < %(silent)s AND l.heartbeat_at >= %(fresh)s)"""
+
+OF_NO_TENANT = """
+SELECT w.id AS item, w.handler, w.tenant_id, w.tenant_slug AS tenant
+FROM workqueue_workitem w LEFT JOIN workqueue_tenant t ON t.id = w.tenant_id
+WHERE t.id IS NULL AND w.enqueued_at < %(ended)s"""
+
+OF_TWO_TENANTS = """
+SELECT item_id AS item, count(DISTINCT tenant_id) AS tenants FROM audit_run
+WHERE item_id IS NOT NULL AND kind = 'item' AND finished_at >= %(since)s
+GROUP BY item_id HAVING count(DISTINCT tenant_id) > 1"""
+
+LINES_MISSING = """
+SELECT r.id AS run, r.handler, r.line_count, r.dropped_lines, count(l.seq) AS stored
+FROM audit_run r LEFT JOIN audit_line l ON l.claim_id = r.id
+WHERE r.finished_at >= %(since)s AND r.transcript = '' AND r.line_count > 0
+GROUP BY r.id, r.handler, r.line_count, r.dropped_lines
+HAVING count(l.seq) <> r.line_count OR max(l.seq) > r.line_count + r.dropped_lines"""
+
+CHANGED_BY_NOBODY = """
+SELECT id AS change, at, who, subject, verb FROM audit_change
+WHERE at >= %(since)s
+  AND (who = '' OR subject = '' OR verb = '' OR (old IS NULL AND new IS NULL))"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from audit import clock as database_clock
@@ -60,7 +60,10 @@ def to_the_second(context: Mapping[str, Any], moment: datetime | None) -> str:
     """'14:32:10' today, else 'yesterday 22:04:11'."""
     if moment is None:
         return words.UNKNOWN
-    return _time(moment, words.day_and_time(moment, _now(context), seconds=True).removeprefix("today "))
+    return _time(
+        moment,
+        words.day_and_time(moment, _now(context), seconds=True).removeprefix("today "),
+    )
 
 
 @register.simple_tag(takes_context=True)
@@ -82,7 +85,11 @@ def exact(moment: datetime | None) -> str:
 @register.simple_tag
 def precise(moment: datetime | None, day: bool = False) -> str:
     """'14:31:58.204', or with its day: for lines of a transcript and steps of a run."""
-    return words.UNKNOWN if moment is None else _time(moment, words.precise(moment, day=day))
+    return (
+        words.UNKNOWN
+        if moment is None
+        else _time(moment, words.precise(moment, day=day))
+    )
 
 
 @register.simple_tag
@@ -119,6 +126,12 @@ def duration(span: timedelta | None) -> str:
 
 
 @register.filter
+def machine(moment: datetime) -> str:
+    """2026-11-29T14:31:58Z, for attributes."""
+    return words.iso(moment)
+
+
+@register.filter
 def exactly(moment: datetime) -> str:
     """2026-11-29 14:31:58 UTC, as plain text."""
     return words.exact(moment)
@@ -135,6 +148,20 @@ def plural(count: int, one: str) -> str:
     """{{ n|plural:"item" }}, {{ n|plural:"process,processes" }}."""
     singular, _, many = one.partition(",")
     return words.plural(count, singular, many)
+
+
+@register.filter
+def coded(text: str) -> SafeString:
+    """Our own sentences: what stands between backticks is code."""
+    parts = enumerate(text.split("`"))
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (format_html("<code>{}</code>", part) if place % 2 else part,)
+            for place, part in parts
+        ),
+    )
 
 
 @register.filter
