@@ -5,25 +5,31 @@ one more line. Everything may be repeated: what exists stays as it is.
 """
 
 import socket
+import sys
 from collections.abc import Callable
 from typing import cast
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from project.modes import MANAGE, Process
+from project.modes import Process
 from workqueue.models import Tenant
 
+HOST = "127.0.0.1"
 TENANTS = (
     ("acme", "Acme", "UTC"),
     ("fjord-bank", "Fjord Bank", "Europe/Oslo"),
     ("granite", "Granite", "America/Denver"),
 )
-# Each takes the tenants and makes what its domain needs to have something to do.
-FILL: tuple[str, ...] = ()
+# Each takes the tenants, and where e-mails can be handed over, and makes what its
+# domain needs to have something to do.
+FILL = (
+    "scheduler.handlers.notifications.demo.demo",
+    "scheduler.handlers.archival.demo.demo",
+)
 
 
-def fill() -> None:
+def fill(outside: "OutsideWorld") -> None:
     """Make the tenants and what each domain wants to show with them."""
     tenants = [
         Tenant.objects.get_or_create(
@@ -32,7 +38,8 @@ def fill() -> None:
         for slug, name, zone in TENANTS
     ]
     for path in FILL:
-        cast(Callable[[list[Tenant]], None], import_string(path))(tenants)
+        function = cast(Callable[..., object], import_string(path))
+        function(tenants, smtp_host=HOST, smtp_port=outside.smtp)
 
 
 class OutsideWorld:
@@ -46,27 +53,28 @@ class OutsideWorld:
     def process(self) -> Process:
         """The process that receives."""
         ports = ("--smtp", str(self.smtp), "--http", str(self.http))
-        command = (*MANAGE, "receive", *ports, "--folder", str(self.folder))
+        program = (sys.executable, "-m", "project.receive")
+        command = (*program, *ports, "--folder", str(self.folder))
         return Process(name="outside world", command=command, last=True)
 
     @property
     def environment(self) -> dict[str, str]:
         """Variables that lead the other processes there."""
         return {
-            "EMAIL_URL": f"smtp://127.0.0.1:{self.smtp}",
-            "HEARTBEAT_URL": f"http://127.0.0.1:{self.http}/heartbeat",
+            "EMAIL_URL": f"smtp://{HOST}:{self.smtp}",
+            "HEARTBEAT_URL": f"http://{HOST}:{self.http}/heartbeat",
         }
 
     @property
     def lines(self) -> dict[str, str]:
         """What the banner says about it."""
         return {
-            "E-mails": f"{self.folder / 'mail'}  (by SMTP on 127.0.0.1:{self.smtp})",
+            "E-mails": f"{self.folder / 'mail'}  (by SMTP on {HOST}:{self.smtp})",
             "Heartbeats": f"{self.folder / 'heartbeats.jsonl'}",
         }
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server((HOST, 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -79,16 +79,9 @@ def _default(variable: Variable) -> str:
 
 
 def _key(key: Key) -> tuple[str, ...]:
-    limits = (
-        ", ".join(key.choices)
-        if key.choices
-        else f"{key.low} to {key.high}"
-        if key.type == "integer"
-        else "on, off"
-    )
-    default = (
-        {True: "on", False: "off"}.get(key.default, str(key.default))
-        if key.type == "boolean"
-        else str(key.default)
-    )
+    if key.type == "boolean":
+        limits, default = "on, off", "on" if key.default else "off"
+    else:
+        limits = ", ".join(key.choices) or f"{key.low} to {key.high}"
+        default = str(key.default)
     return (f"`{key.name}`", key.unit, limits, f"`{default}`", key.sentence)

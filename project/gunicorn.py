@@ -1,7 +1,7 @@
 """gunicorn: how the web process is served; and the beat of each of its processes.
 
-Read by gunicorn itself (`-c python:project.gunicorn`). The beat is started after the
-fork and never at import, so that management commands, tests and a preloading master
+Read by gunicorn itself (`-c python:project.gunicorn`), in its own process and without
+an application. The beat is started after the fork and never at import, so that management commands, tests and a preloading master
 have none: a scheduler or a beat per import is a trap that others stepped into.
 """
 
@@ -13,8 +13,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 from django.conf import settings
 from gunicorn.glogging import Logger
-
-from project.web_node import WebNode
 
 bind = f"{settings.BIND}:{settings.PORT}"
 worker_class = "gthread"
@@ -30,7 +28,7 @@ worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
 accesslog = "-" if settings.ACCESS_LOG else None
 
 logging.config.dictConfig(settings.LOGGING)
-_node = WebNode()
+_nodes: list[Any] = []  # of this process: none in gunicorn's own, one after the fork
 
 
 class logger_class(Logger):  # noqa: N801 - gunicorn's name for it
@@ -51,15 +49,15 @@ class logger_class(Logger):  # noqa: N801 - gunicorn's name for it
             super().access(resp, req, environ, request_time)
 
 
-def post_fork(server: Any, worker: Any) -> None:
-    """In the child, before it loads the application: it has a pool of its own."""
-
-
 def post_worker_init(worker: Any) -> None:
     """In the child, with the application loaded: report it as a node."""
-    _node.start()
+    from project.web_node import WebNode  # not before Django has its apps
+
+    _nodes.append(WebNode())
+    _nodes[0].start()
 
 
 def worker_exit(server: Any, worker: Any) -> None:
     """In the child, last."""
-    _node.stop()
+    for node in _nodes:
+        node.stop()

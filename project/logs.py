@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from datetime import UTC, datetime
 
 
@@ -14,8 +13,6 @@ def _moment(record: logging.LogRecord) -> str:
 
 class Text(logging.Formatter):
     """For people: time, level, logger, message; a traceback follows on lines of its own."""
-
-    converter = time.gmtime
 
     def __init__(self) -> None:
         """Takes no arguments."""

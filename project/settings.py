@@ -23,9 +23,6 @@ env = CONFIGURATION
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
     "version"
 ]
-VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
-    "version"
-]
 DJANGO_ENV: str = env.DJANGO_ENV
 PRODUCTION = DJANGO_ENV == "production"
 TESTING = DJANGO_ENV == "test"
@@ -92,6 +89,7 @@ FIELD_KEYS: list[str] = env.FIELD_KEY or [
 # --- applications
 DOMAIN_APPS: list[str] = [
     "scheduler.handlers.archival",
+    "scheduler.handlers.notifications",
 ]
 INSTALLED_APPS = [
     "project.apps.ProjectConfig",
@@ -138,6 +136,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "workqueue.middleware.TenantScope",
 ]
 TEMPLATES = [
     {
@@ -159,9 +158,10 @@ LOGIN_REDIRECT_URL = "admin:index"
 
 # --- static files
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "static" / "collected" if PRODUCTION else None
-WHITENOISE_USE_FINDERS = not PRODUCTION  # a laptop serves them from where they stand
-STORAGES = {
+# A laptop serves them from where they stand.
+STATIC_ROOT: Path | None = BASE_DIR / "static" / "collected" if PRODUCTION else None
+WHITENOISE_USE_FINDERS = not PRODUCTION
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
@@ -234,11 +234,11 @@ LOGGING: dict[str, Any] = {
         "httpx": {"level": "WARNING"},
         "httpcore": {"level": "WARNING"},
         "psycopg.pool": {"level": "ERROR"},
+        "mail.log": {"level": "WARNING"},  # the demo's mail server
+        # Warns of every HEAD that Django answers.
+        "gunicorn.http.wsgi": {"level": "ERROR"},
     },
 }
-
-if (BASE_DIR / "workqueue" / "middleware.py").exists():  # until it lands
-    MIDDLEWARE.append("workqueue.middleware.TenantScope")
 
 # --- e-mail
 DEFAULT_FROM_EMAIL: str = env.EMAIL_FROM

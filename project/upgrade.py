@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 from django.conf import settings
+from django.core.management import call_command
 from django.db import OperationalError, connection
 
 from project import sql
@@ -98,30 +99,48 @@ def _refuse(found: schema.Schema) -> None:
 
 
 def _migrate(environment: dict[str, str]) -> None:
-    """In a process of its own, so that it can use the direct address."""
+    """By the direct address, where there is one: that takes a process of its own."""
     if settings.DATABASE_DIRECT_URL:
-        environment = {**environment, "DATABASE_URL": settings.DATABASE_DIRECT_URL}
-        environment.pop("DATABASE_URL_FILE", None)
-    result = subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "1"],
-        cwd=settings.BASE_DIR,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in result.stdout.splitlines():
-        if "Applying" in line:
-            logger.info("%s", line.strip())
-    if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+        problem = _migrate_elsewhere(
+            {**environment, "DATABASE_URL": settings.DATABASE_DIRECT_URL}
+        )
+    else:
+        problem = _migrate_here()
+    if problem:
         raise Refused(
-            f"a migration failed: {last}\n"
+            f"a migration failed: {problem}\n"
             "  Those before it are applied; on PostgreSQL the failed one was rolled back whole.\n"
             "  To recover: correct the cause and start again, or restore the backup made before the upgrade.",
             exit_code=1,
         )
+
+
+def _migrate_here() -> str:
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+    except Exception as problem:
+        logger.exception("a migration failed")
+        return f"{type(problem).__name__}: {problem}"
+    return ""
+
+
+def _migrate_elsewhere(environment: dict[str, str]) -> str:
+    environment.pop("DATABASE_URL_FILE", None)
+    result = subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if not result.returncode:
+        return ""
+    logger.error("a migration failed\n%s", result.stderr.strip())
+    return (result.stderr.strip().splitlines() or [f"exit code {result.returncode}"])[
+        -1
+    ]
 
 
 @contextmanager

@@ -34,4 +34,4 @@ def banner(*, password: str | None, more: dict[str, str]) -> str:
     }
     width = max(map(len, lines))
     body = "\n".join(f"  {title:<{width}}  {text}" for title, text in lines.items())
-    return f"\nMillrace\n\n{body}\n"
+    return f"\nMillrace\n\n{body}\n\n"

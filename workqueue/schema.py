@@ -37,7 +37,7 @@ class Schema:
 
 def look() -> Schema:
     """Compare. Raises DatabaseError when the database does not answer."""
-    loader = MigrationLoader(connection, ignore_no_initial=True)
+    loader = MigrationLoader(connection)
     applied = set(loader.applied_migrations)
     known = set(loader.disk_migrations)
     ours = loader.migrated_apps

@@ -63,8 +63,8 @@ class Command(BaseCommand):
         if mode.migrates:
             upgrade.upgrade(environment=environment)
         if with_demo:
-            demo.fill()
             outside = demo.OutsideWorld()
+            demo.fill(outside)
             environment |= outside.environment
             processes.insert(0, outside.process)
             lines = outside.lines
@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
     def _prepare_admin(self, lines: dict[str, str], *, migrated: bool) -> None:
         if settings.PRODUCTION:
-            if not (settings.STATIC_ROOT / "staticfiles.json").exists():
+            if not (Path(settings.STATIC_ROOT or "") / "staticfiles.json").exists():
                 call_command("collectstatic", interactive=False, verbosity=0)
         elif migrated:
             password = welcome.administrator()
