@@ -160,7 +160,7 @@ def rectangles(these: Sequence[Rectangle], *, rounded: int = 0) -> SafeString:
 
 def _round_up(value: int) -> int:
     """The next number of the form 1, 2, 4 or 5 with zeros: 306 becomes 400."""
-    size = 10 ** int(math.log10(value))
+    size: int = 10 ** int(math.log10(value))
     return next(size * step for step in (1, 2, 4, 5, 10) if size * step >= value)
 
 

@@ -46,17 +46,19 @@ def render(
     }
     # The site's own words last: no page replaces the menu by accident.
     everything = {**page, **context, **admin.site.each_context(request)}
-    request.current_app = admin.site.name  # type: ignore[attr-defined]
+    request.current_app = admin.site.name
     return TemplateResponse(request, template, everything, status=status)
 
 
 def platform_only[**P, R: HttpResponseBase](
     view: Callable[Concatenate[HttpRequest, P], R],
-) -> Callable[Concatenate[HttpRequest, P], R]:
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """Refuse everybody who does not belong to the platform's staff, as if it were not there."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(
+        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponseBase:
         if tenants(request) is not None:
             raise Http404
         return view(request, *args, **kwargs)

@@ -49,8 +49,8 @@ def by_handler(handlers: Sequence[str], *, per: int = 50) -> dict[str, list[Rece
                 ran=None
                 if row.started_at is None
                 else max(row.finished_at - row.started_at, timedelta()),
-                summary=row.said,
-                error=row.problem,
+                summary=getattr(row, "said", ""),
+                error=getattr(row, "problem", ""),
             )
         )
     for newest in found.values():  # the order of rows across a join is nobody's promise

@@ -82,7 +82,8 @@ def duration(span: timedelta | None) -> str:
 
 def _units(seconds: int, *, at_most: int = 2) -> str:
     """Whole seconds in the one or two largest units."""
-    left, parts = seconds, []
+    left = seconds
+    parts: list[tuple[int, str]] = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         count, left = divmod(left, size)
         if count or parts or unit == "s":

@@ -123,7 +123,7 @@ class MillraceAdminSite(admin.AdminSite):
         menu = [self._group(request, name, entries, models) for name, entries in groups]
         return [group for group in menu if group["models"]]
 
-    def app_index(
+    def app_index(  # type: ignore[override]
         self,
         request: HttpRequest,
         app_label: str,

@@ -6,11 +6,13 @@ Each is a page that says what will happen and asks why, and a POST that does it 
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -35,7 +37,7 @@ def may(request: HttpRequest) -> bool:
     return everywhere and request.user.has_perm(PERMISSION)
 
 
-def _verb(view: View) -> Callable[..., HttpResponse]:
+def _verb(view: View) -> Callable[..., HttpResponseBase]:
     """GET asks, POST does; for operators of the platform, on rows that exist."""
 
     @wraps(view)
@@ -137,7 +139,7 @@ def _done(request: HttpRequest, line: Line, said: str) -> HttpResponse:
 
 
 def _ask(
-    request: HttpRequest, line: Line, form: Form, *, title: str, **context: object
+    request: HttpRequest, line: Line, form: Form, *, title: str, **context: Any
 ) -> HttpResponse:
     """The page between the button and the deed; refused values are shown beside their fields."""
     return page.render(
