@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -135,7 +135,7 @@ class Beat:
         with connection.cursor() as cursor:
             cursor.execute(sql.BEAT, params)
             rows = cursor.fetchall()
-        return _moment(rows[0][0]) if rows else None
+        return node.as_moment(rows[0][0]) if rows else None
 
     def _report_text(self) -> str:
         """The report as JSON. One that cannot be made says so, and stops no beat."""
@@ -168,13 +168,6 @@ class Beat:
             logger.warning("task of the beat failed task=%s: %s", name, text)
             with suppress(Exception):
                 connection.close_if_unusable_or_obsolete()
-
-
-def _moment(value: Any) -> datetime:
-    """SQLite returns a text, in UTC."""
-    if isinstance(value, datetime):
-        return value
-    return datetime.fromisoformat(value).replace(tzinfo=UTC)
 
 
 def _bounded(milliseconds: int) -> int:

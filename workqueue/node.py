@@ -8,14 +8,15 @@ nobody is stopped on the word of a process whose own beats failed of late (calle
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from audit import clock, ledger
 from workqueue.models import Node
@@ -46,6 +47,18 @@ class StoppedNode:
     kind: str
     name: str
     heartbeat_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """How a process of this host is."""
+
+    id: UUID
+    kind: str
+    name: str
+    status: str
+    age_s: float  # of its last beat
+    fresh: bool
 
 
 def interval() -> timedelta:
@@ -131,6 +144,35 @@ def mark_silent() -> list[StoppedNode]:
     ]
 
 
+def on_this_host(*, kinds: Sequence[str]) -> list[Pulse]:
+    """The newest process of each kind here that is not stopped.
+
+    Only the newest: in a container that was restarted after a crash, the row of the
+    process before it is not stopped yet.
+    """
+    here = Node.objects.alive().filter(host=_host(), kind__in=kinds)
+    newest = {row.kind: row for row in here.order_by("started_at")}
+    now = here.aggregate(now=Max(clock.DatabaseNow()))["now"]
+    return [
+        Pulse(
+            id=row.id,
+            kind=row.kind,
+            name=str(row),
+            status=row.status,
+            age_s=(now - row.heartbeat_at).total_seconds(),
+            fresh=now - row.heartbeat_at < stopped_after(row.kind),
+        )
+        for row in newest.values()
+    ]
+
+
+def as_moment(value: Any) -> datetime:
+    """An instant as raw SQL returns it: SQLite gives a text, in UTC."""
+    if isinstance(value, datetime):
+        return value
+    return datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
 def _silent() -> Any:
     """Processes whose last beat is older than their kind is given."""
     late = Q()
@@ -143,13 +185,17 @@ def _row(*, id: UUID, kind: str, report: dict[str, Any]) -> Node:
     return Node(
         id=id,
         kind=kind,
-        host=socket.gethostname()[:200],
+        host=_host(),
         pid=os.getpid(),
         version=settings.VERSION[:40],
         started_at=clock.DatabaseNow(),
         heartbeat_at=clock.DatabaseNow(),
         report=report,
     )
+
+
+def _host() -> str:
+    return socket.gethostname()[:200]
 
 
 def _tell(me: Me, type: str, text: str) -> None:

@@ -37,7 +37,7 @@ class WorkerPolicy:
 
 def _lowest_claim_timeout() -> int:
     """30 s, or three beats where that is less: a claim is renewed with every beat."""
-    return min(30, math.ceil(3 * 0.4 * settings.KEEP_ALIVE.total_seconds()))
+    return min(30, math.ceil((settings.KEEP_ALIVE * 6 / 5).total_seconds()))
 
 
 WORKER_NODE_CONFIGURATION = Declaration(

@@ -94,7 +94,7 @@ def create(
         with transaction.atomic():
             row.save(force_insert=True)
             _tell(
-                row, verb="created", who=who, origin=origin, why=why, new=_values(row)
+                row, verb="created", who=who, origin=origin, why=why, new=as_values(row)
             )
     except IntegrityError:
         raise InvalidValues(
@@ -117,7 +117,7 @@ def remove(tenant: Tenant, *, who: str, origin: str, why: str) -> int:
     with transaction.atomic():
         row = Tenant.objects.select_for_update().get(pk=tenant.pk)
         cancelled = _cancel_items(row, reason=reason)
-        _tell(row, verb="removed", who=who, origin=origin, why=why, old=_values(row))
+        _tell(row, verb="removed", who=who, origin=origin, why=why, old=as_values(row))
         row.delete()
     # What a tick inserted that had looked at the tenants before.
     with transaction.atomic():
@@ -161,7 +161,8 @@ def _cancelled(item: WorkItem, *, reason: str) -> RunRecord:
     )
 
 
-def _values(row: Tenant) -> dict[str, Any]:
+def as_values(row: Tenant) -> dict[str, Any]:
+    """What a tenant is made of, as JSON can hold it."""
     expires = row.licence_expires_at
     return {
         "slug": row.slug,
