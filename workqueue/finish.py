@@ -8,7 +8,7 @@ reply to a COMMIT was lost; anything else makes the result a LateResult, never l
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from audit.ledger import LateRecord, RunRecord
@@ -18,6 +18,7 @@ from django.db.models import F, Value
 from audit import clock, ledger, queries, transcript
 from workqueue import sql
 from workqueue.attempt import Finished
+from workqueue.context import Outcome
 from workqueue.models import WorkItem
 
 logger = logging.getLogger(__name__)
@@ -89,6 +90,8 @@ def _close(
     back = [(f, a) for f in batch if (a := again(f))]
     away = [f for f in batch if not again(f)] if back else list(batch)
     with transaction.atomic():
+        if connection.vendor == "postgresql":
+            sql.fast(sql.FINISHING, {})
         closed = _delete(away)
         kept = [f for f in away if f.attempt.claimed.id not in closed]
         if kept:  # the tick asked for one more run meanwhile, or the claim is lost
@@ -270,9 +273,7 @@ def _close_unstorable(
     )
     error = f"its result could not be stored: {type(problem).__name__}: {problem}"
     finished.attempt.transcript.discard()
-    plain = replace(
-        finished.outcome, failed=1, summary="", error="", details=None, again_in=None
-    )
+    plain = Outcome(failed=1)  # nothing of what was refused
     bare = Finished(finished.attempt, plain, "failed", error, finished.finished_at)
     try:
         unmatched, again_count = _close(

@@ -116,19 +116,6 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
     }
 
 
-def tick(url: str, connection: psycopg.Connection[Any], *, limit: bool) -> float:
-    """Milliseconds of one tick, or of the bare INSERT … SELECT of the same rows."""
-    connection.execute("TRUNCATE workqueue_workitem")
-    connection.execute("CHECKPOINT")
-    if limit:
-        began = time.perf_counter()
-        connection.execute(sql.TICK)
-        return (time.perf_counter() - began) * 1000
-    from project.bench.ticking import one_tick
-
-    return one_tick()
-
-
 def idle(
     url: str, command: str, *, seconds: int = 60, standby: bool = False
 ) -> dict[str, float]:

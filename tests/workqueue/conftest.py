@@ -25,8 +25,11 @@ def timetable(settings: Any) -> Iterator[None]:
     _forget()
 
 
+_CACHED = (registry.rows, registry.load, registry.due)
+
+
 def _forget() -> None:
-    for cached in (registry.rows, registry.load, registry.due):
+    for cached in _CACHED:
         cached.cache_clear()
 
 

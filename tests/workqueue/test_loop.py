@@ -3,10 +3,18 @@
 import threading
 import time
 
+import pytest
 from django.db import OperationalError
 
 from tests.waiting import wait_until
+from workqueue import schema
 from workqueue.loop import Loop
+
+
+@pytest.fixture(autouse=True)
+def ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema is there."""
+    monkeypatch.setattr(schema, "wait", lambda *, stop: True)
 
 
 class Counting(Loop):

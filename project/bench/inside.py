@@ -1,0 +1,66 @@
+"""Measures that call the engine's own functions; run in a process with Django set up."""
+
+import json
+import statistics
+import sys
+import time
+
+from django.db import connection, transaction
+
+from audit import clock
+from project.bench import measures, sql
+from workqueue import registry
+from workqueue.eligible import Call
+from workqueue.enqueue import enqueue_tick
+
+
+def latency() -> None:
+    """Print the latencies of single items."""
+    sys.stdout.write(json.dumps(measures.latency(connection_url())) + "\n")
+
+
+def tick() -> None:
+    """Print a tick's milliseconds beside those of the bare INSERT … SELECT, in turn."""
+    ours, limits = [], []
+    for _ in range(measures.REPEATS + 1):  # the first of each warms up
+        limits.append(_timed(_bare))
+        ours.append(_timed(_tick))
+    ratio = statistics.median(a / b for a, b in zip(ours[1:], limits[1:], strict=True))
+    found = {
+        "tick": statistics.median(ours[1:]),
+        "limit": statistics.median(limits[1:]),
+        "ratio": ratio,
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def connection_url() -> str:
+    """The URL that this process was given."""
+    import os
+
+    return os.environ["DATABASE_URL"]
+
+
+def _bare() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.TICK)
+
+
+def _tick() -> None:
+    with transaction.atomic():
+        enqueue_tick(
+            Call(row=registry.row("noop"), now=clock.now()),
+            trigger="slot",
+            tick_id=1,
+            slot=clock.now(),
+        )
+
+
+def _timed(act: "object") -> float:
+    """Milliseconds of `act` on an empty queue."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE workqueue_workitem")
+        cursor.execute("CHECKPOINT")
+    began = time.perf_counter()
+    act()  # type: ignore[operator]
+    return (time.perf_counter() - began) * 1000
