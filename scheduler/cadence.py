@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -297,9 +297,7 @@ def _calendar(expression: str, *, zone: str, words: str | None) -> Calendar:
         zone=ZoneInfo(zone),
         elapsed=elapsed,
         words=words or simulated.explain(),
-        period=min(
-            later - earlier for earlier, later in zip(first, first[1:], strict=False)
-        ),
+        period=min(later - earlier for earlier, later in pairwise(first)),
     )
 
 

@@ -8,7 +8,8 @@ class MasterLease(models.Model):
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     holder = models.UUIDField(null=True)  # Node.id; null: resigned
-    node = models.CharField(max_length=200, default="", blank=True)  # host, pid
+    # Host, pid of the holder, or of the last one.
+    node = models.CharField(max_length=200, default="", blank=True)
     term = models.BigIntegerField(default=0)  # grows with every election
     since = models.DateTimeField(null=True)  # when this term began
     renewed_at = models.DateTimeField(null=True)
@@ -22,7 +23,7 @@ class MasterLease(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"term {self.term}: {self.node or 'nobody'}"
+        return f"term {self.term}: {self.node if self.holder else 'nobody'}"
 
 
 class Schedule(models.Model):
@@ -31,7 +32,9 @@ class Schedule(models.Model):
     key = models.CharField(max_length=64, primary_key=True)
     last_slot = models.DateTimeField(null=True)  # newest slot that was ticked
     since = models.DateTimeField()  # slots up to here are not missed
-    effective = models.CharField(max_length=200, default="", blank=True)  # cadence and zone that `since` stands for
+    effective = models.CharField(
+        max_length=200, default="", blank=True
+    )  # cadence and zone that `since` stands for
     problem = models.TextField(default="", blank=True)  # why it does not tick
     # The operator's override; "" = the timetable's cadence.
     cadence = models.CharField(max_length=100, default="", blank=True)
@@ -45,6 +48,28 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class TickQuerySet(models.QuerySet["Tick"]):
+    """Questions about ticks."""
+
+    def idle(self) -> "TickQuerySet":
+        """Those that called nobody and found nobody's item alive."""
+        nothing = dict.fromkeys(
+            ("enqueued", "reruns", "still_waiting", "still_running", "held", "blocked"),
+            0,
+        )
+        return self.filter(**nothing)
+
+    def newest(self, handler: str) -> "Tick | None":
+        """The last tick of a row, whatever caused it. Three steps into an index."""
+        found = (
+            self.filter(handler=handler, trigger=one).order_by("-slot").first()
+            for one in Tick.Trigger
+        )
+        return max(
+            (tick for tick in found if tick), key=lambda tick: tick.at, default=None
+        )
 
 
 class Tick(models.Model):
@@ -76,10 +101,14 @@ class Tick(models.Model):
     blocked = models.IntegerField(default=0)  # tenants locked by somebody's transaction
     blocked_tenants = models.JSONField(default=list)  # ids, tried last next time
     not_eligible = models.JSONField(default=dict)  # reason -> count
-    missed = models.IntegerField(default=0)  # slots that this one stands for besides itself
+    missed = models.IntegerField(
+        default=0
+    )  # slots that this one stands for besides itself
     paused_slots = models.IntegerField(default=0)  # slots that fell into a pause
     who = models.CharField(max_length=150, default="", blank=True)  # operator, run now
     why = models.TextField(default="", blank=True)
+
+    objects = TickQuerySet.as_manager()
 
     class Meta:
         constraints = [

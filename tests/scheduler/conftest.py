@@ -1,0 +1,67 @@
+"""A master in this process, and a timetable that tests choose."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from scheduler import plan
+from scheduler.election import Election
+from tests.scheduler import timetable_for_tests
+from tests.scheduler.timetable_for_tests import row
+from workqueue import live, node, registry
+from workqueue.node import Me
+from workqueue.registry import Handler
+
+
+def _forget() -> None:
+    for cached in (registry.rows, registry.load, registry.due, plan._next_after):
+        cached.cache_clear()
+    live.forget()
+
+
+@pytest.fixture
+def timetable(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[Handler, ...]]]:
+    """Choose the rows: timetable(row("plain"), ...). To begin with there are none."""
+    settings.WORKQUEUE_HANDLERS = "tests.scheduler.timetable_for_tests.TIMETABLE"
+    settings.WORKQUEUE_HANDLERS_PACKAGE = "tests.scheduler.runs"
+    settings.SERVER_TIME_ZONE = "UTC"
+
+    def choose(*rows: Handler) -> tuple[Handler, ...]:
+        monkeypatch.setattr(timetable_for_tests, "TIMETABLE", rows)
+        _forget()
+        return rows
+
+    choose()
+    yield choose
+    _forget()
+
+
+@pytest.fixture
+def plain(timetable: Callable[..., tuple[Handler, ...]]) -> Handler:
+    """A timetable of one row that ticks every ten seconds for every tenant."""
+    return timetable(row("plain"))[0]
+
+
+@pytest.fixture
+def me(transactional_db: None) -> Me:
+    """This process, as a server."""
+    return node.register(kind="server", report={})
+
+
+@pytest.fixture
+def election(me: Me) -> Election:
+    """This process's part in the election; a standby."""
+    return Election(me=me)
+
+
+@pytest.fixture
+def master(election: Election) -> Iterator[Election]:
+    """This process as the master."""
+    assert election.take()
+    yield election
+    with suppress(Exception):
+        election.resign(text="the test is over")
