@@ -19,6 +19,8 @@ from audit.models import Change, Run
 from audit.rows import LateRow
 from audit.templatetags import millrace
 
+# Their "error" is a sentence of ours about what somebody, or silence, did.
+SAID = (Run.Outcome.CANCELLED, Run.Outcome.ABANDONED)
 BAR = 64  # px, the run-time bar
 TEXT_SHOWN = 600  # characters of an error or result in a list; its page has the whole
 
@@ -240,6 +242,8 @@ def result(run: Run) -> SafeString:
             "{}",
             sentence or ("no change" if run.outcome == "succeeded" else words.UNKNOWN),
         )
+    if run.outcome in SAID:
+        return format_html("{}", f"{sentence}: {error}" if sentence else error)
     said = format_html('<span class="err">{}</span>', error)
     return format_html("{}: {}", sentence, said) if sentence else said
 
@@ -275,16 +279,25 @@ def difference(old: object, new: object) -> SafeString:
     if not (isinstance(old, dict | None) and isinstance(new, dict | None)):
         return _pair("", old, new)
     before, after = old or {}, new or {}
-    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    keys = [
+        key
+        for key in {**before, **after}
+        if _told(before.get(key)) != _told(after.get(key))
+    ]
     parts = [_pair(str(key), before.get(key), after.get(key)) for key in keys]
     return mark_safe("".join(parts)) if parts else format_html("{}", words.UNKNOWN)  # noqa: S308 - made by format_html
 
 
 def _pair(key: str, old: object, new: object) -> SafeString:
     name = format_html("<code>{}</code> ", words.shown(key)) if key else ""
-    gone = format_html("<del>{}</del> ", _value(old)) if old is not None else ""
-    come = format_html("<ins>{}</ins>", _value(new)) if new is not None else ""
+    gone = "" if old in (None, "") else format_html("<del>{}</del> ", _value(old))
+    come = "" if new in (None, "") else format_html("<ins>{}</ins>", _value(new))
     return format_html("<div>{}{}{}</div>", name, gone, come)
+
+
+def _told(value: object) -> object:
+    """Nothing and an empty text are the same to a reader."""
+    return None if value == "" else value
 
 
 def _value(value: object) -> str:

@@ -1,7 +1,7 @@
 """timeline: what the page of one attempt shows, live or finished, from plain values.
 
 `workqueue.views` fills an Attempt from the live item, `of_run` from the ledger's
-row; the steps, the drawing and the sentences are the same for both.
+row; the steps and the sentences are the same for both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils import timezone
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
-
-from audit import drawings, words
+from audit import words
 from audit.rows import LateRow, RunRow
 
-LEFT, RIGHT, ROW = (
-    70,
-    690,
-    24,
-)  # px of the drawing: where time begins and ends, height of a row
 NEVER = "never"
 ABANDON = {
     "requeue": "goes back to the queue",
@@ -270,96 +261,3 @@ def _explained(attempt: Attempt, late: LateRow, following: Attempt | None) -> st
         f"{lost} At {words.precise(late.arrived_at)[:8]} it reported after all: {counts}.{said} "
         f"Only the holder of a claim can write, so these figures are stored beside the run.{after}"
     )
-
-
-def drawing(
-    attempts: Sequence[Attempt], lates: Mapping[UUID, LateRow], *, now: datetime
-) -> SafeString:
-    """The attempts of an item under each other, with late results as a dotted tail."""
-    shown = [attempt for attempt in attempts if attempt.started_at]
-    first = min(attempt.started_at for attempt in shown if attempt.started_at)
-    last = max(
-        [a.finished_at or now for a in shown]
-        + [late.arrived_at for late in lates.values()]
-    )
-    span = max((last - first).total_seconds(), 0.001)
-
-    def x(moment: datetime) -> float:
-        return LEFT + (RIGHT - LEFT) * min(
-            max((moment - first).total_seconds() / span, 0), 1
-        )
-
-    rows = [
-        _row(place, attempt, lates.get(attempt.claim_id), x=x, now=now)
-        for place, attempt in enumerate(shown)
-    ]
-    height = ROW * len(shown) + 18
-    axis = _axis(first, span=span, y=height - 4)
-    return format_html(
-        '<svg class="mr-svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}">{3}{4}</svg>',
-        RIGHT,
-        height,
-        "; ".join(_said(attempt, lates.get(attempt.claim_id)) for attempt in shown),
-        format_html_join("", "{}", ((row,) for row in rows)),
-        axis,
-    )
-
-
-def _row(
-    place: int, attempt: Attempt, late: LateRow | None, *, x: Any, now: datetime
-) -> SafeString:
-    y = 12 + ROW * place
-    begin, end = x(attempt.started_at), x(attempt.finished_at or now)
-    fill = "f-accent" if attempt.live else drawings.TONES.get(attempt.state, "f-bar")
-    parts = format_html(
-        '<text class="on" x="0" y="{}">Attempt {}</text><rect class="f-track" x="{}" y="{}" width="{}" height="8" rx="2"/>'
-        '<rect class="{}" x="{:.1f}" y="{}" width="{:.1f}" height="8" rx="2"/>',
-        y + 8, attempt.number, LEFT, y, RIGHT - LEFT, fill, begin, y, max(end - begin, 2.0),
-    )  # fmt: skip
-    if late is None:
-        return parts
-    at = x(late.arrived_at)
-    # The words stand where there is room for them: right of the mark, or left of it.
-    beside, anchor = (at + 9, "start") if at < RIGHT - 220 else (at - 9, "end")
-    return parts + format_html(
-        '<line class="l-fail" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}" stroke-dasharray="2 3"/>'
-        '<circle class="f-bg l-fail" cx="{:.1f}" cy="{}" r="4"/><text class="on" x="{:.1f}" y="{}" text-anchor="{}">'
-        "late result {}, not counted</text>",
-        end, at, y + 4, y + 4, min(at, RIGHT - 5), y + 4, beside, y + 8, anchor, words.precise(late.arrived_at)[:8],
-    )  # fmt: skip
-
-
-def _axis(first: datetime, *, span: float, y: int) -> SafeString:
-    form = "%H:%M" if span > 600 else "%H:%M:%S"
-    marks = [
-        (
-            LEFT + (RIGHT - LEFT) * part,
-            y,
-            anchor,
-            f"{timezone.localtime(first + timedelta(seconds=span * part)):{form}}",
-        )
-        for part, anchor in (
-            (0.0, "start"),
-            (1 / 3, "middle"),
-            (2 / 3, "middle"),
-            (1.0, "end"),
-        )
-    ]
-    return format_html_join(
-        "", '<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>', marks
-    )
-
-
-def _said(attempt: Attempt, late: LateRow | None) -> str:
-    begun = words.precise(attempt.started_at)[:8] if attempt.started_at else NEVER
-    end = (
-        "and runs"
-        if attempt.finished_at is None
-        else f"to {words.precise(attempt.finished_at)[:8]}, {attempt.state}"
-    )
-    tail = (
-        f", its late result came at {words.precise(late.arrived_at)[:8]}"
-        if late
-        else ""
-    )
-    return f"Attempt {attempt.number} from {begun} {end}{tail}"

@@ -237,14 +237,19 @@ def _effective(key: Key, processes: Sequence[Process]) -> list[Effective]:
     return [
         Effective(
             value=value,
-            where="in every process"
-            if everywhere
-            else "on " + ", ".join(each.name for each in group),
+            where=_where(group, everywhere=everywhere),
             reduced=bool(why),
             why=why,
         )
         for (value, why), group in found
     ]
+
+
+def _where(group: Sequence[Process], *, everywhere: bool) -> str:
+    """'in every process', 'on app-1, app-2'."""
+    if not everywhere:
+        return "on " + ", ".join(each.name for each in group)
+    return "in every process"
 
 
 def _used(key: Key, process: Process) -> tuple[str, str]:

@@ -28,7 +28,7 @@ class ItemTable(Table):
 
     caption = "Items, newest first"
 
-    mark = column("Select", td="nl mr-hide", hidden=True)
+    mark = column("Select", td="nl end", hidden=True)
     enqueued = column("Enqueued", td="end nl mr-nowrap", newest_first=True)
     state = column("State", td="first nl")
     handler = column("Handler", td="w")

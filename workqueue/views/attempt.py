@@ -13,9 +13,10 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit import clock, page, queries, timeline, window
+from audit import clock, page, queries, timeline, tracks, window
 from audit.timeline import Attempt
 from workqueue import access, registry
 from workqueue.models import WorkItem
@@ -168,12 +169,14 @@ def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
         "waited": timeline.waited(this, others),
         "usual": queries.medians([this.handler]).get(this.handler),
         "steps": timeline.steps(this, others=others, now=now),
+        "old": timezone.localtime(this.enqueued_at).date()
+        != timezone.localtime(now).date(),
         "starts": sum(each.number > 0 for each in attempts),
         "attempts": [
             _line(each, attempts, this=each.claim_id == this.claim_id, now=now)
             for each in reversed(attempts)
         ],
-        "drawing": timeline.drawing(attempts, lates, now=now)
+        "drawing": tracks.tracks(attempts, lates, now=now)
         if _worth_drawing(attempts, lates)
         else "",
         "lates": timeline.explain(attempts, lates),
