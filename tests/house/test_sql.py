@@ -61,17 +61,16 @@ def test_the_orm_is_not_bypassed_half_way(path: Path):
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "sql.py"], ids=name)
 def test_every_statement_says_why(path: Path):
-    """A comment, or a docstring for functions, right above the constant (or its group)."""
+    """A comment right above each public constant, or above the group that it ends."""
     lines = path.read_text().splitlines()
-    assert tree(path).body
     missing = []
     for node in tree(path).body:
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            above = node.lineno - 2
-            while (
-                above >= 0 and lines[above].strip() and not lines[above].startswith("#")
-            ):
-                above -= 1  # a group of constants shares one comment
-            if above < 0 or not lines[above].startswith("#"):
-                missing.append(node.lineno)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            text = isinstance(node.value, ast.Constant | ast.JoinedStr | ast.BinOp)
+            if text and not node.targets[0].id.startswith("_"):
+                above = node.lineno - 2
+                while above >= 0 and lines[above].strip() and lines[above][0] != "#":
+                    above -= 1
+                if above < 0 or not lines[above].startswith("#"):
+                    missing.append(f"{node.targets[0].id}, line {node.lineno}")
     assert missing == []
