@@ -1,5 +1,7 @@
 """The timetable: a row per handler. The whole menu on one page."""
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db.models import Q
 
@@ -12,6 +14,13 @@ HEARTBEAT_SET = Condition(
 )
 
 TIMETABLE: tuple[Handler, ...] = (
+    Handler(
+        key="notifications.deliver",
+        title="Notification Handler",
+        purpose="Sends the notifications that are due, through each tenant's channels.",
+        cadence="15s",
+        time_limit=timedelta(minutes=5),
+    ),
     Handler(
         key="archival.apply_policies",
         title="Record Archival Handler",

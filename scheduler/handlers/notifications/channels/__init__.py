@@ -1,0 +1,1 @@
+"""The ways out: a module per kind of channel, all behind `border`."""
