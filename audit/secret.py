@@ -17,7 +17,6 @@ from django.db import models
 from audit import mask as masking
 from audit import text
 
-
 # A shorter key of an installation is a placeholder ("development"), and a word.
 LONG = 20  # characters
 

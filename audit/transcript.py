@@ -164,23 +164,21 @@ class Transcript:
             self.dropped += 1
 
     def _close(self) -> Closed:
-        rest = self._lines
-        if self._ring:
-            tail = text.gate_lines(
-                [self._raw, *(row.text for row in self._ring)], limit=LINE
-            )[1:]
-            rest = rest + [
-                row._replace(text=line)
-                for row, line in zip(self._ring, tail, strict=True)
-            ]
+        whole = self._ring is None
+        rest = self._lines if whole else self._lines + self._tail()
         count = self._taken + len(rest)
-        if (
-            not self._taken
-            and self._bytes <= SHORT
-            and (short := _short(rest)) is not None
-        ):
-            return Closed(short, [], count, self.dropped)
+        if whole and not self._taken and self._bytes <= SHORT:
+            short = _short(rest)
+            if short is not None:
+                return Closed(short, [], count, self.dropped)
         return Closed("", rest, count, self.dropped)
+
+    def _tail(self) -> list[LineRow]:
+        rows = list(self._ring or ())
+        # The line before the tail is read along: it may hold the first half of a secret.
+        raw = [self._raw, *(row.text for row in rows)]
+        kept = text.gate_lines(raw, limit=LINE)[1:]
+        return [row._replace(text=line) for row, line in zip(rows, kept, strict=True)]
 
 
 def store(lines: Sequence[LineRow]) -> None:
