@@ -115,13 +115,14 @@ _LIVE_PAUSES = """FROM workqueue_pause p LEFT JOIN workqueue_tenant t ON t.id = 
 _LIVE_PAUSE = """'id', p.id, 'scope', p.scope, 'handler', p.handler, 'tenant_id', p.tenant_id,
   'tenant', t.slug, 'reason', p.reason, 'who', p.who, 'since', p.since, 'until', p.until"""
 
+# By vendor; LIVE_... are the columns alone, for a larger statement.
 LIVE_POSTGRESQL = f"""(SELECT json_build_object('version', s.version, 'values', s."values"::text)
   FROM workqueue_setting s WHERE s.name = '{_LIVE_NAME}' ORDER BY s.version DESC LIMIT 1)::text,
 (SELECT json_agg(json_build_object({_LIVE_PAUSE}) ORDER BY p.id) {_LIVE_PAUSES})::text"""
-
 LIVE_SQLITE = f"""(SELECT json_object('version', s.version, 'values', s."values")
   FROM workqueue_setting s WHERE s.name = '{_LIVE_NAME}' ORDER BY s.version DESC LIMIT 1),
 (SELECT json_group_array(json_object({_LIVE_PAUSE})) {_LIVE_PAUSES})"""
+LIVE = {"postgresql": f"SELECT {LIVE_POSTGRESQL}", "sqlite": f"SELECT {LIVE_SQLITE}"}
 
 # --- workqueue.node
 
@@ -144,18 +145,16 @@ RETURNING heartbeat_at"""
 _ENQUEUE = """INSERT INTO workqueue_workitem (tenant_id, tenant_slug, dedup_key, handler, status,
   enqueued_at, not_before, tick_id, trigger, slot, time_limit_s, abandon, retry_attempts,
   retry_base_s, retry_cap_s, node, attempts, failures, recoveries, rerun, last_error, held_reason)
-WITH candidate (tenant_id, tenant_slug, dedup_key) AS ({{candidates}})
-SELECT tenant_id, tenant_slug, dedup_key, %s, 'pending', {now}, COALESCE(%s{time}, {now}), %s, %s,
+WITH moment (now) AS MATERIALIZED (SELECT COALESCE(%s{time}, clock_timestamp())),
+  candidate (tenant_id, tenant_slug, dedup_key) AS ({{candidates}})
+SELECT tenant_id, tenant_slug, dedup_key, %s, 'pending', now, COALESCE(%s{time}, now), %s, %s,
   %s{time}, %s, %s, %s, %s, %s, '', 0, 0, 0, FALSE, '', ''
-FROM candidate WHERE TRUE ORDER BY tenant_id, dedup_key
+FROM candidate CROSS JOIN moment WHERE TRUE ORDER BY tenant_id, dedup_key
 ON CONFLICT DO NOTHING"""
 
 ENQUEUE = {
-    "postgresql": _ENQUEUE.format(
-        now="COALESCE(%s::timestamptz, (SELECT clock_timestamp()))",
-        time="::timestamptz",
-    ),
-    "sqlite": _ENQUEUE.format(now="COALESCE(%s, clock_timestamp())", time=""),
+    "postgresql": _ENQUEUE.format(time="::timestamptz"),
+    "sqlite": _ENQUEUE.format(time=""),
 }
 
 # A candidate that the caller names.
@@ -165,9 +164,7 @@ NAMED = {
 }
 
 # How long the caller's transaction has lived; no row where nothing was inserted.
-TRANSACTION_AGE = (
-    "RETURNING extract(epoch FROM clock_timestamp() - transaction_timestamp())"
-)
+_AGE = "RETURNING extract(epoch FROM clock_timestamp() - transaction_timestamp())"
 
 # Rows whose scope is a query of pairs: its columns have names of its own, hence the CTE.
 CANDIDATE_PAIRS = """WITH pair (tenant_id, dedup_key) AS ({pairs}), tenant AS ({tenants})
@@ -180,8 +177,15 @@ TIMEOUTS = (
     "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')"
 )
 
-# --- workqueue.wakeup and workqueue.sources: what has no model
 
+def with_age(insert: str) -> str:
+    """The same INSERT, which returns the age of its transaction in seconds. PostgreSQL only."""
+    return f"{insert} {_AGE}"
+
+
+# --- workqueue.wakeup and workqueue.sources
+
+# Channels are no models. pg_notify takes the name as a parameter, LISTEN does not.
 NOTIFY = "SELECT pg_notify(%(channel)s, '')"
 LISTEN: Final = "LISTEN {}"
 # Changes when another connection has committed; reads no page and takes no lock.
@@ -197,17 +201,22 @@ COUNT_OF = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
 # the queue can ask without importing upwards. Read-only; they run as they stand on both
 # databases. %(since)s: how far back; the ledger is long.
 
+# The database's clock, to compute the limits of all questions from.
 DATABASE_TIME = "SELECT COALESCE(%(now)s, clock_timestamp())"
+# Must come first in a transaction; Django cannot say it per transaction.
 ALL_READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+# I1: what the unique constraint forbids, should anybody have dropped it.
 TICKED_TWICE = """
 SELECT handler, "trigger", slot, count(*) AS ticks FROM scheduler_tick
 GROUP BY handler, "trigger", slot HAVING count(*) > 1"""
 
+# I1, for items.
 LIVE_TWICE = """
 SELECT tenant_id, handler, dedup_key, count(*) AS items FROM workqueue_workitem
 GROUP BY tenant_id, handler, dedup_key HAVING count(*) > 1"""
 
+# I2: an item is live, or its attempts are in the ledger, or it is lost.
 ITEMS_LOST = """
 SELECT t.id AS tick, t.handler, t.slot, t.enqueued, count(DISTINCT i.item_id) AS found
 FROM scheduler_tick t LEFT JOIN (
@@ -220,35 +229,43 @@ WHERE t.at >= %(since)s
 GROUP BY t.id, t.handler, t.slot, t.enqueued
 HAVING t.enqueued <> count(DISTINCT i.item_id)"""
 
+# I3: two items with one claim would be finished by one finish.
 CLAIMED_TWICE = """
 SELECT claim_id, count(*) AS items FROM workqueue_workitem WHERE claim_id IS NOT NULL
 GROUP BY claim_id HAVING count(*) > 1"""
 
+# I3: a claim on an item that is not executing lets a late finish close it.
 CLAIM_AND_STATUS_DIFFER = """
 SELECT id AS item, handler, tenant_slug AS tenant, status, claim_id, node_id
 FROM workqueue_workitem
 WHERE (status = 'executing') <> (claim_id IS NOT NULL)
   OR (status = 'executing' AND node_id IS NULL)"""
 
+# I4: the key of the partitioned table is (id, finished_at), so it cannot refuse this.
 RUN_TWICE = """
 SELECT id AS run, count(*) AS runs FROM audit_run WHERE finished_at >= %(since)s
 GROUP BY id HAVING count(*) > 1"""
 
+# I4: the finish that wrote the run must have let the item go.
 RECORDED_AND_HELD = """
 SELECT w.id AS item, w.handler, w.claim_id, r.outcome, r.finished_at
 FROM workqueue_workitem w
 JOIN audit_run r ON r.id = w.claim_id AND r.finished_at >= %(since)s"""
 
+# I5: such an item is failed and gone when its process dies.
 STARTED_AGAIN = """
 SELECT id AS item, handler, tenant_slug AS tenant, attempts, recoveries
 FROM workqueue_workitem WHERE abandon = 'fail' AND recoveries > 0"""
 
+# I6: without its one row nobody is elected.
 MASTERS = "SELECT count(*) AS leases FROM scheduler_masterlease HAVING count(*) <> 1"
 
+# I6: every election has a term of its own.
 TERM_TAKEN_TWICE = """
 SELECT term, count(*) AS elections FROM audit_nodeevent
 WHERE type = 'elected' AND at >= %(since)s GROUP BY term HAVING count(*) > 1"""
 
+# I6: a tick holds the lease, so it commits before the next term can begin.
 TICKED_OUTSIDE_ITS_TERM = """
 SELECT t.id AS tick, t.handler, t.slot, t.term, t.at, e.term AS later_term, e.at AS began
 FROM scheduler_tick t
@@ -259,13 +276,14 @@ SELECT t.id, t.handler, t.slot, t.term, t.at, l.term, l.since
 FROM scheduler_tick t JOIN scheduler_masterlease l ON l.term < t.term
 WHERE t.at >= %(since)s"""
 
+# I7: an operator's release takes the recoveries away, nothing else does.
 COUNTED_WRONG = """
 SELECT id AS item, handler, tenant_slug AS tenant, status, attempts, failures, recoveries
 FROM workqueue_workitem
 WHERE attempts < 0 OR failures > attempts OR (status = 'executing' AND attempts < 1)
   OR recoveries > 3 OR (recoveries = 3 AND status <> 'held')"""
 
-# Only where a worker lives that had the time to return it.
+# I8: only where a worker lives that has had the time to return it.
 NOBODY_HOLDS_IT = """
 SELECT w.id AS item, w.handler, w.tenant_slug AS tenant, w.node, w.claimed_at, w.renewed_at,
   n.status AS node_status, n.heartbeat_at
@@ -278,16 +296,19 @@ WHERE w.status = 'executing'
   AND EXISTS (SELECT 1 FROM workqueue_node l WHERE l.kind = 'worker' AND l.status = 'running'
     AND l.started_at < %(silent)s AND l.heartbeat_at >= %(fresh)s)"""
 
+# I10: the column has no constraint; a worker that meets such an item cancels it.
 OF_NO_TENANT = """
 SELECT w.id AS item, w.handler, w.tenant_id, w.tenant_slug AS tenant
 FROM workqueue_workitem w LEFT JOIN workqueue_tenant t ON t.id = w.tenant_id
 WHERE t.id IS NULL AND w.enqueued_at < %(ended)s"""
 
+# I10: attempts of one item that are shown to different tenants.
 OF_TWO_TENANTS = """
 SELECT item_id AS item, count(DISTINCT tenant_id) AS tenants FROM audit_run
 WHERE item_id IS NOT NULL AND kind = 'item' AND finished_at >= %(since)s
 GROUP BY item_id HAVING count(DISTINCT tenant_id) > 1"""
 
+# I12: lines stand in the run or in their table; what the cap left out is counted.
 LINES_MISSING = """
 SELECT r.id AS run, r.handler, r.line_count, r.dropped_lines, count(l.seq) AS stored
 FROM audit_run r LEFT JOIN audit_line l ON l.claim_id = r.id
@@ -295,6 +316,7 @@ WHERE r.finished_at >= %(since)s AND r.transcript = '' AND r.line_count > 0
 GROUP BY r.id, r.handler, r.line_count, r.dropped_lines
 HAVING count(l.seq) <> r.line_count OR max(l.seq) > r.line_count + r.dropped_lines"""
 
+# I14: the columns are plain texts, so the ledger cannot refuse an empty one.
 CHANGED_BY_NOBODY = """
 SELECT id AS change, at, who, subject, verb FROM audit_change
 WHERE at >= %(since)s
