@@ -8,64 +8,21 @@ transaction, so that a late finish finds it.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from audit.ledger import RunRecord
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit import clock, ledger
-from workqueue import finish, sql, wakeup
+from audit.ledger import RunRecord
+from workqueue import finish, wakeup
 from workqueue.models import Node, WorkItem
 
 logger = logging.getLogger(__name__)
 
 BATCH = 200  # items per transaction
 MOST_RECOVERIES = 3  # then the item is poison and held
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewal:
-    """What renewing found in the database."""
-
-    held: set[UUID]  # claims of this node
-    strays: list[
-        tuple[int, UUID]
-    ]  # claimed over a beat ago and not in memory: item, claim
-
-
-def renew(*, node_id: UUID, in_memory: set[UUID], beat: timedelta) -> Renewal:
-    """Renew every claim of this node."""
-    if connection.vendor == "postgresql":
-        params = {
-            "node_id": node_id,
-            "now": clock.fixed(),
-            "beat_s": beat.total_seconds(),
-        }
-        rows = sql.fast(sql.RENEW, params)
-    else:
-        mine = WorkItem.objects.executing().filter(node_id=node_id)
-        before = clock.now() - beat
-        rows = [
-            (i, c, at < before)
-            for i, c, at in mine.values_list("id", "claim_id", "claimed_at")
-        ]
-        if rows:
-            mine.update(renewed_at=clock.DatabaseNow())
-    strays = [
-        (item, claim) for item, claim, old in rows if old and claim not in in_memory
-    ]
-    return Renewal(held={claim for _, claim, _ in rows}, strays=strays)
-
-
-def lost(claims: Sequence[UUID]) -> set[UUID]:
-    """Which of these claims are no longer any live item's."""
-    still = WorkItem.objects.filter(claim_id__in=claims).values_list(
-        "claim_id", flat=True
-    )
-    return set(claims) - set(still)
 
 
 def reclaim(*, claim_timeout: timedelta) -> int:

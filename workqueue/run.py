@@ -6,13 +6,14 @@ failed outcome with the type named: the worker lives.
 """
 
 import logging
+import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db import close_old_connections, connections
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from audit import clock
 from audit.capture import captured_by
@@ -26,15 +27,15 @@ logger = logging.getLogger(__name__)
 
 def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
     """Run the attempt's handler to its end."""
-    now = clock.now()
-    attempt.started_at = now
+    attempt.started_at = clock.now()
     error = ""
-    with _door(attempt), captured_by(attempt.transcript.write):
-        close_old_connections()
+    door = _door()
+    _tidy(door.connections)
+    door.attempt = attempt
+    with captured_by(attempt.transcript.write):
         try:
-            outcome = _checked(
-                registry.load(attempt.claimed.handler)(_context(attempt, stopping))
-            )
+            handler = registry.load(attempt.claimed.handler)
+            outcome = _checked(handler(_context(attempt, stopping)))
             word, error = outcome.word, outcome.error
         except (
             BaseException
@@ -42,8 +43,8 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
             outcome, word = Outcome(failed=1), "failed"
             error = f"{type(problem).__name__}: {text_of(problem)}"
             logger.error("%s", traceback.format_exc())
-        _leave_no_transaction()
-        close_old_connections()
+        door.attempt = None
+        _tidy(door.connections)
     return Finished(attempt, outcome, word, error, clock.now())
 
 
@@ -78,32 +79,42 @@ def _checked(outcome: object) -> Outcome:
     )
 
 
-@contextmanager
-def _door(attempt: Attempt) -> Iterator[None]:
-    """Refuse this thread's queries once the attempt is closed. Sees neither COMMIT nor COPY."""
+class Door:
+    """Refuses the queries of a thread once its attempt is closed. Sees neither COMMIT nor COPY."""
 
-    def guard(execute: Callable[..., Any], *args: Any) -> Any:
-        if attempt.closed:
+    def __init__(self) -> None:
+        """Stand before every connection of this thread; they stay the thread's own."""
+        self.attempt: Attempt | None = None
+        self.connections = connections.all()
+        for connection in self.connections:
+            connection.execute_wrappers.append(self)
+
+    def __call__(self, execute: Callable[..., Any], *args: Any) -> Any:
+        """Pass the query on, or not."""
+        if self.attempt is not None and self.attempt.closed:
             raise ClaimLost
         return execute(*args)
 
-    mine = connections.all()
+
+_here = threading.local()
+
+
+def _door() -> Door:
+    """The door of this thread, made with its first run."""
+    door: Door | None = getattr(_here, "door", None)
+    if door is None:
+        door = _here.door = Door()
+    return door
+
+
+def _tidy(mine: list[BaseDatabaseWrapper]) -> None:
+    """Give connections back; what a handler left open is rolled back, never handed on."""
     for connection in mine:
-        connection.execute_wrappers.append(guard)
-    try:
-        yield
-    finally:
-        for connection in mine:
-            if guard in connection.execute_wrappers:
-                connection.execute_wrappers.remove(guard)
-
-
-def _leave_no_transaction() -> None:
-    """A handler that died inside atomic() by other means must not hand its transaction on."""
-    for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block or connection.needs_rollback:
             logger.warning("the handler left a transaction open; it was rolled back")
             connection.in_atomic_block = False
             connection.savepoint_ids = []
             connection.needs_rollback = False
             connection.close()
+        elif connection.connection is not None:
+            connection.close_if_unusable_or_obsolete()

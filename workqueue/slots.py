@@ -67,7 +67,7 @@ class Slots:
     def add(self, attempts: Iterable[Attempt]) -> None:
         """Take claimed attempts in hand."""
         for attempt in attempts:
-            self.waiting[attempt.claimed.claim_id] = attempt
+            self.waiting[attempt] = attempt
             (self._prefetched if attempt.prefetched else self._urgent).append(attempt)
             self._tokens.put(True)
 
@@ -78,15 +78,11 @@ class Slots:
             for a in list(self.waiting.values())
             if claimed_before is None or a.taken_at < claimed_before
         ]
-        return [a for a in candidates if self.waiting.pop(a.claimed.claim_id, None)]
+        return [a for a in candidates if self.waiting.pop(a, None)]
 
     def take_over(self) -> list[Attempt]:
         """Take out whatever runs and close its door: the end of a drain."""
-        taken = [
-            a
-            for a in list(self.running.values())
-            if self.running.pop(a.claimed.claim_id, None)
-        ]
+        taken = [a for a in list(self.running.values()) if self.running.pop(a, None)]
         for attempt in taken:
             attempt.closed = True
         return taken
@@ -95,10 +91,10 @@ class Slots:
         """Take out the running attempts whose time limit has passed; their threads become stuck."""
         now = clock.steady()
         late = [a for a in list(self.running.values()) if a.deadline <= now]
-        taken = [a for a in late if self.running.pop(a.claimed.claim_id, None)]
+        taken = [a for a in late if self.running.pop(a, None)]
         for attempt in taken:
             attempt.closed = True
-            self.stuck[attempt.claimed.claim_id] = attempt
+            self.stuck[attempt] = attempt
             self._threads -= 1  # it is no slot any more
         return taken
 
@@ -112,6 +108,12 @@ class Slots:
     def in_hand(self) -> int:
         """What waits and runs."""
         return len(self.waiting) + len(self.running)
+
+    def claims(self) -> list[UUID]:
+        """The claims of what waits and runs."""
+        return [
+            a.claimed.claim_id for a in [*self.waiting.copy(), *self.running.copy()]
+        ]
 
     def by_handler(self) -> Counter[str]:
         """How much of each handler is in hand."""
@@ -143,7 +145,7 @@ class Slots:
                 )
                 if (
                     attempt is not None
-                    and self.waiting.pop(attempt.claimed.claim_id, None)
+                    and self.waiting.pop(attempt, None)
                     and not self._run(attempt)
                 ):
                     return
@@ -158,14 +160,14 @@ class Slots:
 
     def _run(self, attempt: Attempt) -> bool:
         """Run it to its end. False: its time limit replaced this thread meanwhile."""
-        claim_id = attempt.claimed.claim_id
         began = clock.steady()
         attempt.thread = threading.current_thread()
         attempt.deadline = began + attempt.claimed.time_limit_s
-        self.running[claim_id] = attempt
+        self.running[attempt] = attempt
         finished = run.run(attempt, stopping=self._stopping)
-        mine = self.running.pop(claim_id, None) is not None
-        self.stuck.pop(claim_id, None)
+        mine = self.running.pop(attempt, None) is not None
+        if not mine:
+            self.stuck.pop(attempt, None)
         handler = attempt.claimed.handler
         durations = self._durations.get(handler) or self._durations.setdefault(
             handler, deque(maxlen=SAMPLES)

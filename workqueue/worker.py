@@ -6,11 +6,11 @@ starts on a beat that is too old, and no settings value can stop the loop.
 """
 
 import logging
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections
@@ -32,6 +32,7 @@ from workqueue.demand import PREFETCH, demand_of
 from workqueue.finisher import Finisher
 from workqueue.follow import Follower
 from workqueue.loop import Loop
+from workqueue.renew import Renewing
 from workqueue.report import report_of
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,9 @@ UNBEGUN = 2.0  # seconds after which what has not begun goes back
 LOOK = 5.0  # seconds between looks at settings and pauses
 SUSPECTS = 10.0  # seconds between looks for suspects
 OVERDUE = 60.0  # seconds after which a suspect stops everything else
+# A thread that comes back from the database waits this long for one that computes;
+# at Python's 5 ms a batch of a hundred would take five times as long.
+SWITCH = 0.0005  # seconds
 EXIT_STUCK = 75  # more stuck threads than slots: the supervisor starts a fresh process
 
 
@@ -50,11 +54,12 @@ class Worker(Loop):
 
     def prepare(self) -> None:
         """Register, and start the threads."""
+        _tune()
         self._live = live.refresh()
         self._marks = Marks()
         self._with_work: set[str] = set()
         self._hungry = False
-        self._alone: UUID | None = None  # the suspect that was claimed last
+        self._alone: Attempt | None = None  # the suspect that was claimed last
         self._next_claim = self._next_look = self._next_reclaim = (
             self._next_suspects
         ) = 0.0
@@ -73,9 +78,10 @@ class Worker(Loop):
             returned=self._hurry,
         )
         self.follower = Follower(running=lambda: list(self.slots.running.values()))
-        self.beat = Beat(
-            me=self.me, report=self.report, tasks=(self._renew, self._judge)
+        renewing = Renewing(
+            node_id=self.me.id, slots=self.slots, finisher=self.finisher
         )
+        self.beat = Beat(me=self.me, report=self.report, tasks=(renewing, self._judge))
         self.listener = wakeup.Listener(self._hurry)
         self._apply()
         for part in (self.beat, self.finisher, self.follower, self.listener):
@@ -237,8 +243,8 @@ class Worker(Loop):
                 claimed.tenant,
                 claimed.recoveries,
             )
-            self._alone = claimed.claim_id
-        self.slots.add(self._attempt(c, prefetched=False) for c in got)
+            self._alone = self._attempt(claimed, prefetched=False)
+            self.slots.add([self._alone])
 
     def _attempt(self, claimed: Claimed, *, prefetched: bool) -> Attempt:
         return Attempt(
@@ -273,7 +279,7 @@ class Worker(Loop):
     def _finished(self, finished: slots.Finished) -> None:
         """A slot's attempt has ended."""
         self.finisher.put(finished)
-        if finished.attempt.claimed.claim_id == self._alone:
+        if finished.attempt is self._alone:
             self._hurry()
         if self._hungry and len(self.slots.waiting) <= PREFETCH // 2:
             self.wake()
@@ -293,40 +299,15 @@ class Worker(Loop):
     def _fresh(self) -> bool:
         return self.beat.fresh()
 
-    def _renew(self) -> None:
-        """With each beat: renew, return strays, close what was lost."""
-        held = [
-            *self.slots.waiting.copy(),
-            *self.slots.running.copy(),
-            *self.finisher.claims(),
-        ]
-        found = reclaim.renew(
-            node_id=self.me.id, in_memory=set(held), beat=node.interval()
-        )
-        if found.strays:
-            logger.warning(
-                "claims without a reply returned items=%s", len(found.strays)
-            )
-            finish.hand_back(
-                [item for item, _ in found.strays],
-                [claim_id for _, claim_id in found.strays],
-            )
-        missing = [
-            claim_id
-            for claim_id in self.slots.running.copy()
-            if claim_id not in found.held
-        ]
-        for claim_id in reclaim.lost(missing) if missing else ():
-            if attempt := self.slots.running.get(claim_id):
-                logger.warning(
-                    "claim lost handler=%s tenant=%s claim=%s",
-                    attempt.claimed.handler,
-                    attempt.claimed.tenant,
-                    claim_id,
-                )
-                attempt.closed = True
-
     def _judge(self) -> None:
         """Others that fell silent: mark them, and take what they held."""
         if self.beat.may_judge() and node.mark_silent():
             reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+
+
+def _tune() -> None:
+    """Settings of the interpreter for many short runs side by side."""
+    sys.setswitchinterval(SWITCH)
+    # Nobody prints these of a line, and each costs as much as the line's own text.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging.logAsyncioTasks = False

@@ -97,40 +97,6 @@ def test_after_three_recoveries_the_attempt_failed_and_the_item_is_held(
     assert reclaim.reclaim(claim_timeout=TEN_MINUTES) == 0
 
 
-def test_renewing_keeps_a_claim_and_names_the_ones_without_a_reply(
-    attempt: Make, me: Node
-) -> None:
-    known, stray = attempt("1"), attempt("2")
-    WorkItem.objects.update(
-        renewed_at=clock.now() - timedelta(hours=1),
-        claimed_at=clock.now() - timedelta(seconds=30),
-    )
-    found = reclaim.renew(
-        node_id=me.id, in_memory={known.claimed.claim_id}, beat=timedelta(seconds=10)
-    )
-    assert found.held == {known.claimed.claim_id, stray.claimed.claim_id}
-    assert found.strays == [(stray.claimed.id, stray.claimed.claim_id)]
-    assert reclaim.reclaim(claim_timeout=TEN_MINUTES) == 0
-
-
-def test_a_fresh_claim_whose_reply_may_still_come_is_no_stray(
-    attempt: Make, me: Node
-) -> None:
-    attempt()
-    assert (
-        reclaim.renew(node_id=me.id, in_memory=set(), beat=timedelta(seconds=10)).strays
-        == []
-    )
-
-
-def test_a_claim_that_is_gone_is_lost(attempt: Make) -> None:
-    kept, gone = attempt("1"), attempt("2")
-    WorkItem.objects.filter(dedup_key="2").delete()
-    assert reclaim.lost([kept.claimed.claim_id, gone.claimed.claim_id]) == {
-        gone.claimed.claim_id
-    }
-
-
 def test_what_a_drain_gives_up_runs_again_without_being_a_suspect(
     attempt: Make,
 ) -> None:
