@@ -111,7 +111,7 @@ def refresh() -> Live:
     global _failing
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT " + READ[connection.vendor])
+            cursor.execute(sql.LIVE[connection.vendor])
             found = adopt(cursor.fetchone())
     except (DatabaseError, InterfaceError) as problem:
         return _keep(problem)
