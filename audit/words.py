@@ -75,8 +75,8 @@ def duration(span: timedelta | None) -> str:
         return f"0{SPACE}s"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f}{SPACE}ms"
-    if seconds < 9.995 and seconds % 1:
-        return f"{seconds:.2f}{SPACE}s"
+    if seconds < 9.995:
+        return f"{seconds:.2f}".removesuffix(".00") + f"{SPACE}s"
     return _units(round(seconds))
 
 

@@ -49,6 +49,7 @@ class Line:
     words: str  # "Daily at 23:00"
     default: str  # the timetable's own in words, where an operator changed it
     schedule: Schedule | None  # null: no master has seen it yet
+    on_the_wall: bool  # its slots follow the clock of a zone, not multiples of an interval
     problem: str  # why it does not tick
     pause: PauseRow | None
     next: datetime | None
@@ -70,13 +71,6 @@ class Line:
     def changed(self) -> bool:
         """An operator's cadence is in force."""
         return bool(self.default)
-
-    @property
-    def on_the_wall(self) -> bool:
-        """Its slots follow the clock of a zone, not multiples of an interval."""
-        return bool(self.cadence) and isinstance(
-            _parsed(self.cadence), cadence.Calendar
-        )
 
     @property
     def requested(self) -> datetime | None:
@@ -205,6 +199,7 @@ def _line(
         words=_words(handler, parsed.words if parsed else text),
         default=_default(handler) if override and override != handler.cadence else "",
         schedule=schedule,
+        on_the_wall=isinstance(parsed, cadence.Calendar),
         problem=problem,
         pause=pause,
         next=upcoming,

@@ -98,25 +98,31 @@ def _held(
     rows: Sequence[TermRow], master: Mastership, *, since: datetime, now: datetime
 ) -> list[Held]:
     found = []
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        holds = master.held and row.term == master.term
-        ends = [row.ended_at or (now if following is None else following.began_at)]
-        if row.term == master.term and not holds and master.expires_at:
-            ends.append(master.expires_at)
-        until = (
-            now if holds else min(*ends, now) if len(ends) > 1 else min(ends[0], now)
-        )
+    for place, row in enumerate(rows):
+        until = _until(row, rows[place + 1 : place + 2], master, now=now)
         if until > since:
             found.append(
                 Held(
                     term=row.term,
-                    node=row.node,
+                    node=words.shown(row.node, limit=80),
                     since=max(row.began_at, since),
                     until=until,
-                    holds=holds,
+                    holds=master.held and row.term == master.term,
                 )
             )
     return found
+
+
+def _until(
+    row: TermRow, following: Sequence[TermRow], master: Mastership, *, now: datetime
+) -> datetime:
+    """Where a term ended: by its own event, its lease, the next election, or not yet."""
+    if row.term == master.term and master.held:
+        return now
+    ends = [row.ended_at, *(later.began_at for later in following)]
+    if row.term == master.term:
+        ends.append(master.expires_at)
+    return min([now, *(end for end in ends if end is not None)])
 
 
 def _gaps(held: Sequence[Held], master: Mastership, *, now: datetime) -> list[Gap]:
@@ -153,7 +159,7 @@ def _draw(
     held: Sequence[Held], gaps: Sequence[Gap], *, since: datetime, now: datetime
 ) -> SafeString:
     if not held:
-        return format_html("")
+        return SafeString("")
     newest_first = dict.fromkeys(one.node for one in reversed(held))
     nodes = sorted(list(newest_first)[:MOST_ROWS])
     left = max(70.0, 12 + max(len(_short(node)) for node in nodes) * LETTER)
@@ -238,7 +244,7 @@ class _Canvas:
         return format_html(
             '<text class="on b" x="0" y="{}">{}</text>{}',
             top + 12,
-            _short(words.shown(node)),
+            _short(node),
             track,
         )
 
