@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from project.modes import Process
+from scheduler import override
 from workqueue.models import Tenant
 
 HOST = "127.0.0.1"
@@ -27,6 +28,8 @@ FILL = (
     "scheduler.handlers.notifications.demo.demo",
     "scheduler.handlers.archival.demo.demo",
 )
+# Due once a day or twice an hour: nobody waits that long for a first look.
+AT_ONCE = ("archival.apply_policies", "instance.report_heartbeat")
 
 
 def fill(outside: "OutsideWorld") -> None:
@@ -40,6 +43,8 @@ def fill(outside: "OutsideWorld") -> None:
     for path in FILL:
         function = cast(Callable[..., object], import_string(path))
         function(tenants, smtp_host=HOST, smtp_port=outside.smtp)
+    for key in AT_ONCE:
+        override.run_now(key, who="demo", origin="command", why="start --demo")
 
 
 class OutsideWorld:

@@ -10,12 +10,8 @@ from tests.house.sources import ROOT
 
 pytestmark = pytest.mark.once
 
-# Put together here, so that this file does not find itself.
-PLACES = re.compile(
-    "|".join(
-        ("/wo" + "rk/", "/tmp/mill" + "race", "pypi" + r"\.org", "python" + "hosted")
-    )
-)
+# Written so that this file does not find itself.
+PLACES = re.compile("|".join((r"/wo[r]k/", r"/tmp/mill[r]ace", r"pyp[i]\.org", r"python[h]osted")))
 TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".txt", ".yaml", ".yml", ""}
 
 

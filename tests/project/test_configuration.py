@@ -36,7 +36,7 @@ def test_production_names_each_variable_that_it_misses(tmp_path):
 def test_production_has_defaults_of_its_own(tmp_path):
     found = read(tmp_path, **PRODUCTION)
     assert found.problems == ()
-    assert (found.HTTPS, found.BIND) == (True, "0.0.0.0")
+    assert (found.HTTPS, found.BIND) == (True, "0.0.0.0")  # noqa: S104
 
 
 @pytest.mark.parametrize(
