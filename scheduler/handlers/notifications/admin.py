@@ -1,6 +1,6 @@
 """Channels with their test, notifications, and a reader's own messages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -145,7 +145,7 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Channel | None = None
-    ) -> Sequence[str]:
+    ) -> tuple[str, ...]:
         """Tenant and kind are for ever; the rest is what the channel reports."""
         return self.readonly_fields if obj else ()
 
@@ -188,7 +188,11 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         )
 
     def save_model(
-        self, request: HttpRequest, obj: Channel, form: ModelForm, change: bool
+        self,
+        request: HttpRequest,
+        obj: Channel,
+        form: "ModelForm[Channel]",
+        change: bool,
     ) -> None:
         """Only what the form is about: the rest belongs to the runs. With who and what."""
         old = None

@@ -14,4 +14,5 @@ chance = random.Random()  # noqa: S311
 def delay(attempts: int) -> timedelta:
     """30 s, 60 s, 120 s ... 6 h, each up to a fifth more or less. `attempts` counts from 1."""
     doublings = min(max(attempts, 1) - 1, 32)  # beyond the cap long before
-    return min(CAP, BASE * 2**doublings) * chance.uniform(1 - JITTER, 1 + JITTER)
+    wait: timedelta = min(CAP, BASE * 2**doublings)
+    return wait * chance.uniform(1 - JITTER, 1 + JITTER)

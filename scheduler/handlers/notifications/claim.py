@@ -24,7 +24,7 @@ from scheduler.handlers.notifications.models import (
 
 def channels_with_work(*, tenant_id: int) -> list[Channel]:
     """The tenant's usable channels that have rows due."""
-    usable = Channel.objects.filter(tenant_id=tenant_id).usable().with_work()
+    usable = Channel.objects.usable().with_work().filter(tenant_id=tenant_id)
     return list(usable.select_related("tenant").order_by("id"))
 
 

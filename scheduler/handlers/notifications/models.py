@@ -35,12 +35,16 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
         return self.filter(Exists(due))
 
 
-class ChannelManager(models.Manager.from_queryset(ChannelQuerySet)):  # type: ignore[misc]
+class ChannelManager(models.Manager["Channel"]):
     """Reads the secret only where it is used: one that no key opens must stop one channel only."""
 
     def get_queryset(self) -> ChannelQuerySet:
         """Without the secret; reading the attribute fetches it."""
         return ChannelQuerySet(self.model, using=self._db).defer("secret")
+
+    def usable(self) -> ChannelQuerySet:
+        """As the queryset's."""
+        return self.get_queryset().usable()
 
 
 class Channel(models.Model):

@@ -26,7 +26,7 @@ LONGEST_PAUSE = timedelta(hours=1)
 END_BEFORE = timedelta(seconds=60)  # the deadline of the run: what one message may take
 
 
-class _Reopen(Exception):  # noqa: N818 - not an error: the row in hand is settled
+class _Reopen(Exception):
     """The connection was lost; the next row may have a new one."""
 
 
@@ -107,12 +107,7 @@ def _one(job: _Batch, deliver: border.Deliver) -> None:
     except (border.Refused, border.Deferred) as problem:
         _not_taken(job, str(problem), again=isinstance(problem, border.Deferred))
     except Exception as problem:  # ours or the module's fault; this row only
-        with job.ctx.record("notification", row.pk):
-            raise
-        job.ctx.tally.seen -= 1  # the batch has been counted
-        _settle_failure(
-            job.waiting.popleft(), f"{type(problem).__name__}: {text_of(problem)}"
-        )
+        _unexpected(job, problem)
     else:
         _written(job.waiting.popleft(), ok=row.sent(provider_id))
         job.sent += 1
@@ -155,6 +150,15 @@ def _not_taken(job: _Batch, error: str, *, again: bool) -> None:
         then = "not retried" if not again else f"failed after {row.attempts} attempts"
     line = f"notification {row.pk} to {words.shown(row.recipient, limit=80)}: {error}, {then}"
     _count(job, line, rows=1)
+
+
+def _unexpected(job: _Batch, problem: Exception) -> None:
+    """Settle the row in hand as after any failure; the traceback goes to the transcript."""
+    row = job.waiting.popleft()
+    _settle_failure(row, f"{type(problem).__name__}: {text_of(problem)}")
+    job.ctx.tally.seen -= 1  # record() counts it, and the batch has been counted
+    with job.ctx.record("notification", row.pk):
+        raise problem
 
 
 def _leave(job: _Batch, error: str) -> None:

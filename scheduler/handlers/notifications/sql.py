@@ -17,7 +17,7 @@ WHERE id = ANY(ARRAY(
     AND EXISTS (SELECT 1 FROM notifications_channel c WHERE c.id = %(channel)s
       AND c.is_enabled AND (c.paused_until IS NULL OR c.paused_until <= {_NOW}))
   ORDER BY n.next_attempt_at, n.id LIMIT %(limit)s FOR UPDATE OF n SKIP LOCKED))
-RETURNING id"""  # noqa: S608
+RETURNING id"""
 
 # The same where one writer holds the whole database; %(until)s is now + LEASE.
 CLAIM_ON_SQLITE = """UPDATE notifications_notification

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -45,10 +46,7 @@ def scoped(request: HttpRequest) -> NotificationQuerySet:
 def notifications(request: HttpRequest) -> HttpResponse:
     """The list, newest first."""
     found = NotificationFilters(request.GET, queryset=scoped(request))
-    places = {name: request.GET.get(name, "") for name in ("older", "newer")}
-    shown = keyset.page(
-        found.qs.defer("body_text", "body_html", "payload"), time="created_at", **places
-    )
+    shown = _page(request, found.qs.defer("body_text", "body_html", "payload"))
     table = NotificationTable(shown.rows, now=clock.now())
     return page.render(
         request,
@@ -125,8 +123,7 @@ def act(request: HttpRequest) -> HttpResponse:
 def own(request: HttpRequest) -> HttpResponse:
     """The reader's own messages, newest first."""
     mine = _own(request).select_related("tenant")
-    places = {name: request.GET.get(name, "") for name in ("older", "newer")}
-    shown = keyset.page(mine, time="created_at", **places)
+    shown = _page(request, mine)
     return page.render(
         request,
         "notifications/own.html",
@@ -168,6 +165,12 @@ def may(request: HttpRequest, verb: str) -> bool:
 def _own(request: HttpRequest) -> Any:
     user = request.user
     return WebNotification.objects.own(user.pk or 0, tenants=page.tenants(request))
+
+
+def _page(request: HttpRequest, rows: QuerySet[Any]) -> keyset.Page[Any]:
+    """The stretch of the list that the address asks for."""
+    older, newer = request.GET.get("older", ""), request.GET.get("newer", "")
+    return keyset.page(rows, time="created_at", older=older, newer=newer)
 
 
 def _with(request: HttpRequest, **place: str) -> str:

@@ -67,23 +67,23 @@ class Module(Protocol):
         """Get ready to send a batch. Raises Unreachable, Broken or RateLimited."""
 
 
-class Refused(Exception):  # noqa: N818 - what happened, not what went wrong with us
+class Refused(Exception):
     """The other side will never take this message; others may go."""
 
 
-class Deferred(Exception):  # noqa: N818
+class Deferred(Exception):
     """The other side did not take this message now; others may go."""
 
 
-class Unreachable(Exception):  # noqa: N818
+class Unreachable(Exception):
     """Nobody answers, or the connection was lost."""
 
 
-class Broken(Exception):  # noqa: N818
+class Broken(Exception):
     """Nothing goes through this channel until its configuration changes."""
 
 
-class RateLimited(Exception):  # noqa: N818
+class RateLimited(Exception):
     """The other side asks for a pause."""
 
     def __init__(self, *, pause: timedelta) -> None:

@@ -14,7 +14,11 @@ from urllib.parse import urlsplit
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.mail import EmailMultiAlternatives, InvalidMailer, mailers
+from django.core.mail import (
+    EmailMultiAlternatives,
+    InvalidMailer,
+    mailers,
+)
 from django.core.mail.backends.base import BaseEmailBackend
 from django.core.mail.backends.smtp import EmailBackend
 from django.core.validators import validate_email
@@ -73,13 +77,14 @@ def opened(endpoint: Endpoint) -> Iterator[Deliver]:
     """Connect, greet, secure, log in. Raises Unreachable or Broken."""
     sender = _sender(endpoint)
     connection = _connection(endpoint)
-    where = _where(connection)
-    with smtp_replies.read_at_opening(where):
-        connection.open()
     try:
+        with smtp_replies.read_at_opening(_where(connection)):
+            connection.open()
         yield partial(_deliver, endpoint=endpoint, connection=connection, sender=sender)
     finally:
-        with suppress(Exception):  # everything has been sent, or said to be lost
+        # A refused login leaves its socket behind, so half open ones are closed too.
+        # Whatever this raises: everything has been sent by now, or said to be lost.
+        with suppress(Exception):
             connection.close()
 
 
@@ -90,10 +95,9 @@ def _connection(endpoint: Endpoint) -> BaseEmailBackend:
             connection = mailers.default
         except InvalidMailer as problem:
             raise Broken(f"the installation's mail server: {problem}") from problem
+        # A server that says nothing must not keep the slot.
         if getattr(connection, "timeout", TIMEOUT) is None:
-            connection.timeout = (
-                TIMEOUT  # a server that says nothing must not keep the slot
-            )
+            connection.timeout = TIMEOUT  # type: ignore[attr-defined]
         return connection
     security = config.get("security")
     try:
@@ -138,7 +142,7 @@ def _deliver(
     with smtp_replies.read_at_sending(_where(connection)):
         if not connection.send_messages([mail]):
             raise Deferred("the mail server took nothing and said nothing")
-    return mail.extra_headers["Message-ID"]
+    return str(mail.extra_headers["Message-ID"])
 
 
 def _mail(

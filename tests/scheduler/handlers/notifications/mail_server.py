@@ -75,7 +75,9 @@ class MailServer:
     def authenticate(
         self, server: Any, session: Any, envelope: Any, mechanism: str, data: Any
     ) -> AuthResult:
-        return AuthResult(success=data.password.decode() == self.password, handled=False)
+        return AuthResult(
+            success=data.password.decode() == self.password, handled=False
+        )
 
 
 class _Listener:
