@@ -72,9 +72,24 @@ class Rows:
         pairs = found.order_by(self.time, "pk").values_list(self.time, "pk")[:limit]
         return [Place(at=at, id=id) for at, id in pairs]
 
-    def count(self, *, tenant_id: int, before: datetime, at_most: int) -> int:
-        """How many such rows there are; `at_most` stands for that many or more."""
-        return self._old(tenant_id=tenant_id, before=before)[:at_most].count()
+    def count(
+        self,
+        *,
+        tenant_id: int | None,
+        before: datetime,
+        at_most: int,
+        but: "models.QuerySet[Any, Any] | None" = None,
+    ) -> int:
+        """How many such rows there are; `at_most` stands for that many or more.
+
+        `tenant_id` None: of all tenants but those whose ids are in `but`.
+        """
+        found = self._table().filter(self.done, **{f"{self.time}__lt": before})
+        if tenant_id is not None:
+            found = found.filter(tenant_id=tenant_id)
+        elif but is not None:
+            found = found.exclude(tenant_id__in=but)
+        return found[:at_most].count()
 
     def overdue(self, *, before: datetime) -> Exists:
         """A condition on tenants: has such rows."""

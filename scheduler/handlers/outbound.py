@@ -86,7 +86,10 @@ def retry_after(value: str, *, now: datetime) -> timedelta | None:
     """
     value = value.strip()
     if value.isascii() and value.removeprefix("-").isdecimal():
-        seconds = int(value) if len(value) < 10 else WAIT_AT_MOST.total_seconds()
+        # A number of many digits is far beyond the clamp, and slow to read.
+        most = int(WAIT_AT_MOST.total_seconds())
+        seconds = int(value) if len(value) < 10 else most
+        seconds = 0 if value.startswith("-") else seconds
         wait = timedelta(seconds=seconds)
     else:
         try:

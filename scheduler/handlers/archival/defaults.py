@@ -6,6 +6,7 @@ from scheduler.handlers.archival.models import ArchivalPolicy
 
 def make_default_policies() -> str:
     """Make the missing defaults; those that were changed or disabled stay. Idempotent.
+    Returns "" when there was nothing to make.
 
     A step of the bootstrap: once per term. A default holds for every tenant without
     a policy of its own, so new tenants need no step.
@@ -19,4 +20,4 @@ def make_default_policies() -> str:
         ignore_conflicts=True,
     )
     made = ArchivalPolicy.objects.defaults().count() - before
-    return f"{made} default archival policies made" if made else "nothing to do"
+    return f"{made} default archival policies made" if made else ""

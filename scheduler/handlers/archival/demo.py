@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from audit import clock, ledger
+from scheduler import override
 from scheduler.handlers.archival import store
 from scheduler.handlers.archival.archivable import types
 from scheduler.handlers.archival.defaults import make_default_policies
@@ -23,6 +24,13 @@ def demo(tenants: Iterable[Tenant], **_: object) -> str:
             tenant=tenant, record_type="runs", defaults={"keep_days": KEEP_DAYS}
         )
         _old_runs(tenant)
+    override.run_now(
+        "archival.apply_policies",
+        who="demo",
+        origin="command",
+        why="The demo shows an archive at once instead of at 23:00",
+        confirmed=True,
+    )
     return f"archive files appear in {store.place()}"
 
 

@@ -111,6 +111,11 @@ class ArchiveFile(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
+        permissions = [
+            ("verify_archivefile", "Can verify an archive file"),
+            ("download_archivefile", "Can download an archive file"),
+            ("restore_archivefile", "Can restore an archive file into its table"),
+        ]
         constraints = [
             # Two attempts on the same rows: the second is refused, with its deletion.
             models.UniqueConstraint(

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from audit import ledger
 from scheduler.handlers.archival import store
@@ -42,7 +42,7 @@ def registered(text: str) -> ArchiveFile:
 
 def lines(name: str) -> Iterator[bytes]:
     """The lines of a file, registered or not. Raises NotAnArchive and ArchiveError."""
-    with store.reading(name) as file:
+    with store.opened(name) as file:
         try:
             yield from gzip.GzipFile(fileobj=file, mode="rb")
         except (OSError, EOFError, zlib.error) as problem:
@@ -62,6 +62,17 @@ def into_table(
     verdict = verify(file, now=now)
     if verdict.word != "ok":
         raise ArchiveError(f"archive: {file.path}: {verdict.text} (0 rows inserted)")
+    try:
+        inserted = _insert(file, who=who, origin=origin, why=why)
+    except IntegrityError as problem:
+        raise ArchiveError(
+            f"archive: rows of {file.path} speak of something that is gone"
+            f" (0 rows inserted): {problem}"
+        ) from problem
+    return Restored(path=file.path, rows=file.rows, inserted=inserted)
+
+
+def _insert(file: ArchiveFile, *, who: str, origin: str, why: str) -> int:
     rows = type_of(file.record_type)
     with transaction.atomic():
         inserted = rows.insert(json.loads(line) for line in lines(file.path))
@@ -76,7 +87,7 @@ def into_table(
             why=why,
             tenant_id=file.tenant_id,
         )
-    return Restored(path=file.path, rows=file.rows, inserted=inserted)
+    return inserted
 
 
 def _told(file: ArchiveFile) -> dict[str, Any]:

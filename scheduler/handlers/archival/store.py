@@ -7,7 +7,6 @@ written as .tmp, synced, renamed. Other storages save an object in one piece.
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -66,15 +65,12 @@ def put(name: str, content: bytes) -> None:
         raise
 
 
-@contextmanager
-def reading(name: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file. Raises NotAnArchive."""
+def opened(name: str) -> IO[bytes]:
+    """A file, to be read and closed by the caller. Raises NotAnArchive."""
     try:
-        file = _storage().open(name)
+        return cast(IO[bytes], _storage().open(name))
     except (FileNotFoundError, IsADirectoryError, SuspiciousFileOperation):
         raise NotAnArchive(f"archive: there is no file {name} in {place()}") from None
-    with file:
-        yield cast(IO[bytes], file)
 
 
 def remove(name: str) -> None:

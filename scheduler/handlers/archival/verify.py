@@ -73,7 +73,7 @@ def verify(file: ArchiveFile, *, now: datetime) -> Verdict:
 
 def measure(name: str) -> Measured:
     """Read a file once and say what it holds. Raises NotAnArchive, OSError, EOFError, zlib.error."""
-    with store.reading(name) as file:
+    with store.opened(name) as file:
         hashed = _Hashed(file)
         raw = hashlib.sha256()
         rows = 0

@@ -32,7 +32,7 @@ class Figures:
     replicas_alive: int  # processes that are alive
     queue_depth: int  # items that wait
     oldest_pending_s: int  # since the oldest of them could have begun; 0: none waits
-    failed_24h: int  # attempts that failed or were abandoned
+    failed_24h: int  # attempts that failed or were abandoned; 10,001 stands for more
     db: str  # "postgresql 18.4"
 
     def told(self) -> dict[str, Any]:

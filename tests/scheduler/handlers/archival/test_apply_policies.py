@@ -12,9 +12,8 @@ from django.db import connection
 
 from audit.models import Event, LateResult, Line, Run
 from scheduler.handlers.archival import apply_policies, commit, read, store, write
-from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
+from scheduler.handlers.archival.models import ArchiveFile
 from tests import factories
-from workqueue.context import Context
 from workqueue.models import Tenant
 
 type Make = Callable[..., Any]
