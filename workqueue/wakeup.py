@@ -101,7 +101,7 @@ class Notifier:
                 self._drop()
                 if last and not self._failing:
                     logger.warning("cannot wake others, they poll: %s", _line(problem))
-                self._failing = last
+                    self._failing = True
             else:
                 self._failing = False
                 return
