@@ -76,6 +76,7 @@ class OutsideWorld:
         return {
             "E-mails": f"{self.folder / 'mail'}  (by SMTP on {HOST}:{self.smtp})",
             "Heartbeats": f"{self.folder / 'heartbeats.jsonl'}",
+            "Archive": str(settings.ARCHIVE_ROOT),
         }
 
 
