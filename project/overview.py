@@ -32,6 +32,7 @@ DAY = timedelta(days=1)
 MINUTES = 60  # of the drawing
 MOST_FAILURES = 12  # groups
 MOST_CHANGES = 5
+NO_TENANT = "This account belongs to no tenant. An administrator of the platform can add it to one under Memberships."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,16 @@ class Queue:
     executing: str
     held: str  # "" where none
     oldest: datetime | None  # since when the oldest waiting item is due
-    waits: bool
+    any_waits: bool
+
+    @property
+    def waits(self) -> str:
+        """'1 item waits', '37 items wait'."""
+        return (
+            f"{self.waiting} item waits"
+            if self.waiting == "1"
+            else f"{self.waiting} items wait"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +111,7 @@ def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
         ],
     }
     if seen is not None:
-        return {**shared, "lead": _lead_of_tenant(queue)}
+        return {**shared, "lead": _lead_of_tenant(queue) if seen else NO_TENANT}
     found = {**shared, **_platform(queue, now=now)}
     return found if any(counts) or _has_run() else {**found, **_first(found, now=now)}
 
@@ -152,6 +162,7 @@ class _Counted(Subquery):
     """How many rows a sliced query has, inside another statement."""
 
     template = sql.COUNT_OF
+    empty_result_set_value = 0  # for a reader without any tenant
     output_field = IntegerField()
 
 
@@ -177,7 +188,7 @@ def _queue(seen: frozenset[int] | None, *, now: datetime) -> Queue:
         executing=_capped(executing),
         held=_capped(held) if held else "",
         oldest=_oldest(items.pending(), now=now) if waiting else None,
-        waits=waiting > 0,
+        any_waits=waiting > 0,
     )
 
 
@@ -220,11 +231,11 @@ def _lead(
     if not master.held:
         first = "No master: nothing is enqueued until a server node takes the lease."
     elif not workers:
-        first = f"No worker is alive: {queue.waiting} items wait."
+        first = f"No worker is alive: {queue.waits}."
     elif not known.policy.start_workers:
-        first = f"Work stands still: START_WORKERS_ON_MASTER is off, {queue.waiting} items wait."
+        first = f"Work stands still: START_WORKERS_ON_MASTER is off, {queue.waits}."
     elif queue.oldest is None:
-        first = "Work is moving: nothing waits."
+        first = f"Work is moving: nothing {'is due' if queue.any_waits else 'waits'}."
     else:
         first = _moving(now - queue.oldest)
     return f"{first} {', '.join(rest)}." if rest else first
@@ -236,9 +247,9 @@ def _moving(age: timedelta) -> str:
 
 
 def _lead_of_tenant(queue: Queue) -> str:
-    if not queue.waits:
-        return "Nothing of yours waits."
-    return f"{queue.waiting} of your items wait, {queue.executing} execute."
+    if not queue.any_waits:
+        return f"Nothing of yours waits, {queue.executing} execute."
+    return f"{queue.waits} for you, {queue.executing} execute."
 
 
 def _reduced(alive: Sequence[Process]) -> list[Reduced]:
@@ -259,12 +270,16 @@ def _adjusted(known: Live) -> list[Reduced]:
 
 
 def _change(row: ChangeRow) -> Changed:
-    kind, _, rest = row.subject.partition(":")
-    what = rest or row.subject
-    if kind in {"handler", "pause"}:
-        what = registry.title(what.removeprefix("handler:"))
-    elif kind == "tenant" and rest:
-        what = f"Tenant {rest}"
+    what = row.subject.removeprefix("pause:")
+    kind, _, name = what.partition(":")
+    if kind == "handler":
+        what = registry.title(name)
+    elif kind == "tenant":
+        what = f"Tenant {name}"
+    elif what == "everything":
+        what = "Everything"
+    else:
+        what = name or what
     return Changed(at=row.at, what=what, verb=row.verb, who=row.who)
 
 

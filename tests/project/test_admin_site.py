@@ -23,14 +23,21 @@ def forgotten() -> Any:
 
 def menu(client: Client) -> dict[str, list[str]]:
     groups = client.get("/admin/").context_data["available_apps"]
-    return {group["name"]: [entry["name"] for entry in group["models"]] for group in groups}
+    return {
+        group["name"]: [entry["name"] for entry in group["models"]] for group in groups
+    }
 
 
 def test_the_menu_has_the_groups_and_entries_of_the_design_in_their_order(client):
     client.force_login(factories.superuser())
     found = menu(client)
     assert found["Global Settings"] == ["Settings"]
-    assert found["Audit"] == ["Scheduler Audit Logs", "Server Audit Logs", "Ticks", "Changes"]
+    assert found["Audit"] == [
+        "Scheduler Audit Logs",
+        "Server Audit Logs",
+        "Ticks",
+        "Changes",
+    ]
     assert found["Queue"] == ["Items", "Timetable", "Pauses"]
     assert found["Tenants"] == ["Tenants", "Memberships"]
     assert found["People"] == ["Users", "Groups"]
@@ -51,12 +58,16 @@ def test_an_entry_is_marked_on_its_own_page_and_on_no_other(client):
     client.force_login(factories.superuser())
     for name in ("nodes", "ticks", "timetable"):
         text = client.get(reverse(f"admin:{name}")).content.decode()
-        assert text.count('aria-current="page">') == 2  # the menu's and the breadcrumb's
+        assert (
+            text.count('aria-current="page">') == 2
+        )  # the menu's and the breadcrumb's
         assert text.count("current-model") == 1
 
 
 def test_a_tenants_staff_sees_no_page_of_the_platform_whatever_its_permissions(client):
-    member = factories.member(factories.tenant("acme"), role=Membership.Role.ADMINISTRATOR)
+    member = factories.member(
+        factories.tenant("acme"), role=Membership.Role.ADMINISTRATOR
+    )
     member.user_permissions.set(Permission.objects.all())
     client.force_login(member)
     found = menu(client)
@@ -66,13 +77,21 @@ def test_a_tenants_staff_sees_no_page_of_the_platform_whatever_its_permissions(c
 
 
 def test_no_entry_leads_to_a_page_that_refuses_its_reader(client):
-    for codenames in ([], ["view_run"], ["view_workitem", "view_pause"], ["view_node", "view_tick"]):
+    for codenames in (
+        [],
+        ["view_run"],
+        ["view_workitem", "view_pause"],
+        ["view_node", "view_tick"],
+    ):
         reader = factories.member(factories.platform(), role=Membership.Role.VIEWER)
         reader.user_permissions.set(Permission.objects.filter(codename__in=codenames))
         client.force_login(reader)
         for group in client.get("/admin/").context_data["available_apps"]:
             for entry in group["models"]:
-                assert client.get(entry["admin_url"]).status_code == 200, (codenames, entry)
+                assert client.get(entry["admin_url"]).status_code == 200, (
+                    codenames,
+                    entry,
+                )
 
 
 def test_somebody_without_any_tenant_is_told_whom_to_ask(client):

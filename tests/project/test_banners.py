@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from audit import clock
@@ -15,7 +15,18 @@ from workqueue.models import Setting
 
 pytestmark = pytest.mark.django_db
 
-PAGES = ("index", "nodes", "ticks", "timetable", "auth_user_changelist", "runs", "items", "settings", "pauses", "changes")
+PAGES = (
+    "index",
+    "nodes",
+    "ticks",
+    "timetable",
+    "auth_user_changelist",
+    "runs",
+    "items",
+    "settings",
+    "pauses",
+    "changes",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +43,15 @@ def staff(client: Client) -> Client:
 
 
 def pause(**values: Any) -> None:
-    pauses.pause(**{"scope": "everything", "reason": "CHG-2231", "who": "op", "origin": "admin", **values})
+    pauses.pause(
+        **{
+            "scope": "everything",
+            "reason": "CHG-2231",
+            "who": "op",
+            "origin": "admin",
+            **values,
+        }
+    )
     live.refresh()
 
 
@@ -61,7 +80,12 @@ def test_workers_that_are_switched_off_are_told_on_every_page(name, staff):
 
 def test_who_switched_workers_off_is_the_one_who_did_and_not_who_saved_last(staff):
     switch_off()
-    policy.save({"START_WORKERS_ON_MASTER": False, "WORKER_CONCURRENCY": 12}, who="other", origin="admin", why="more")
+    policy.save(
+        {"START_WORKERS_ON_MASTER": False, "WORKER_CONCURRENCY": 12},
+        who="other",
+        origin="admin",
+        why="more",
+    )
     live.refresh()
     text = staff.get(reverse("admin:ticks")).content.decode()
     assert "database move" in text
@@ -70,8 +94,13 @@ def test_who_switched_workers_off_is_the_one_who_did_and_not_who_saved_last(staf
 
 def test_a_value_that_got_in_by_sql_is_told_without_a_culprit(staff):
     Setting.objects.create(
-        name="Worker Node Configuration", version=1, values={"START_WORKERS_ON_MASTER": False},
-        at=clock.now(), who="", origin="", why="",
+        name="Worker Node Configuration",
+        version=1,
+        values={"START_WORKERS_ON_MASTER": False},
+        at=clock.now(),
+        who="",
+        origin="",
+        why="",
     )
     live.refresh()
     assert b"No background task runs." in staff.get(reverse("admin:ticks")).content
@@ -100,8 +129,9 @@ def test_many_pauses_are_counted_and_not_told_one_by_one(staff):
 
 def test_while_all_is_well_a_banner_costs_no_statement(django_assert_num_queries):
     live.refresh()
+    request = _request(None)
     with django_assert_num_queries(0):
-        assert banners.of(_request(None)) == []
+        assert banners.of(request) == []
 
 
 def test_a_hostile_reason_is_shown_as_text(staff):
@@ -112,8 +142,6 @@ def test_a_hostile_reason_is_shown_as_text(staff):
 
 
 def _request(tenants: frozenset[int] | None) -> Any:
-    from django.test import RequestFactory
-
     request = RequestFactory().get("/")
     request.user = factories.superuser() if tenants is None else factories.user()
     request.tenants = tenants  # type: ignore[attr-defined]

@@ -36,7 +36,13 @@ def test_each_step_is_done_when_its_thing_is_there():
     assert done() == [True, True, False, False, False, False]
     MasterLease.objects.update_or_create(
         id=1,
-        defaults={"holder": server.id, "node": str(server), "term": 1, "since": now, "expires_at": now + timedelta(minutes=1)},
+        defaults={
+            "holder": server.id,
+            "node": str(server),
+            "term": 1,
+            "since": now,
+            "expires_at": now + timedelta(minutes=1),
+        },
     )
     assert done() == [True, True, True, False, False, False]
     assert steps().steps[2].title == "Master elected: localhost, term 1"

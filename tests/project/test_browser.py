@@ -1,0 +1,240 @@
+"""The admin in a real browser: nothing the policy refuses, nothing axe finds, both themes.
+
+Runs once: what a browser sees does not depend on the database.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, expect
+
+from audit import clock
+from audit.models import NodeEvent
+from scheduler.models import MasterLease, Schedule, Tick
+from tests import factories
+from tests.audit.conftest import recorded
+from workqueue import live, pauses, registry
+
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
+
+PAGES = (
+    "index",
+    "nodes",
+    "node",
+    "ticks",
+    "timetable",
+    "timetable_row",
+    "timetable_run",
+    "timetable_cadence",
+    "runs",
+    "run",
+    "changes",
+    "items",
+    "settings",
+    "pauses",
+    "workqueue_tenant_changelist",
+    "auth_user_changelist",
+    "auth_user_add",
+)
+
+
+@pytest.fixture
+def site(
+    live_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., str]]:
+    """An installation at work; gives the address of a page."""
+    # Playwright keeps an event loop in this thread, in which Django would refuse to ask the database.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    now = clock.now()
+    factories.superuser("operator")
+    acme = factories.tenant("acme")
+    server = factories.node("server", host="app-1", clock_skew_ms=6200)
+    worker = {
+        "slots": {
+            "asked": 12,
+            "used": 8,
+            "why": "Its pool of 12 connections serves 8.",
+        },
+        "in_flight": 3,
+        "loop": "running",
+    }
+    factories.node("worker", host="queue-2", report=worker)
+    MasterLease.objects.update_or_create(
+        id=1,
+        defaults={
+            "holder": server.id,
+            "node": str(server),
+            "term": 1,
+            "since": now,
+            "renewed_at": now,
+            "expires_at": now + timedelta(hours=1),
+        },
+    )
+    NodeEvent.objects.create(
+        node_id=server.id,
+        node=str(server),
+        kind="server",
+        type="elected",
+        term=1,
+        at=now,
+        text="nobody before it",
+    )
+    key = next(iter(registry.rows()))
+    Schedule.objects.create(key=key, since=now)
+    Tick.objects.create(
+        handler=key,
+        trigger="slot",
+        slot=now,
+        at=now,
+        term=1,
+        enqueued=3,
+        blocked=1,
+        missed=2,
+    )
+    for outcome in ("succeeded", "partial", "failed", "abandoned"):
+        run = recorded(
+            handler=key,
+            tenant_id=acme.id,
+            tenant="acme",
+            outcome=outcome,
+            error="refused" if outcome == "failed" else "",
+        )
+    factories.item(acme, handler=key, tenant_slug="acme", enqueued_at=now)
+    pauses.pause(
+        scope="tenant",
+        tenant=acme,
+        reason="database move",
+        who="operator",
+        origin="admin",
+    )
+    live.refresh()
+    arguments = {
+        "node": [server.id],
+        "run": [run.id],
+        "timetable_row": [key],
+        "timetable_run": [key],
+        "timetable_cadence": [key],
+    }
+    yield (
+        lambda name: (
+            live_server.url + reverse(f"admin:{name}", args=arguments.get(name))
+        )
+    )
+    live.forget()
+
+
+@pytest.fixture
+def visit(site: Callable[..., str], browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page as the operator, in a theme and a width; what the console said fails the test."""
+    said: list[str] = []
+    contexts = []
+
+    def open_page(name: str, *, theme: Any = "light", width: int = 1440) -> Page:
+        context = browser.new_context(
+            color_scheme=theme, viewport={"width": width, "height": 900}
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console",
+            lambda message: (
+                said.append(f"{name}: {message.text}")
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+        page.on("pageerror", lambda problem: said.append(f"{name}: {problem}"))
+        sign_in(page, site("login"))
+        if name != "index":
+            page.goto(site(name))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def sign_in(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_label("User name").fill("operator")
+    page.get_by_label("Password").fill("password")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Operations")).to_be_visible()
+
+
+def violations(page: Page) -> str:
+    found = Axe().run(page)
+    return "" if found.violations_count == 0 else found.generate_report()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_in_order_for_the_policy_and_for_axe(theme, visit, site):
+    page = visit("index", theme=theme)
+    problems = {}
+    for name in PAGES:
+        page.goto(site(name))
+        expect(page.locator("main h1")).to_be_visible()
+        if found := violations(page):
+            problems[name] = found
+    assert problems == {}
+
+
+def test_no_page_is_wider_than_a_phone(visit, site):
+    page = visit("index", width=390)
+    wide = {}
+    for name in PAGES:
+        page.goto(site(name))
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > 390:
+            wide[name] = width
+    assert wide == {}
+
+
+def test_the_sign_in_page_is_in_order_with_an_error_on_it(site, browser):
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.goto(site("login"))
+    page.get_by_label("User name").fill("operator")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("do not match")
+    assert violations(page) == ""
+    context.close()
+
+
+def test_a_handler_is_run_now_with_a_reason(visit, site):
+    page = visit("timetable")
+    page.get_by_role("link", name="Run now\u2026").first.click()
+    page.get_by_label("Why").fill("after the new framework")
+    page.get_by_role("button", name="Run it now").click()
+    expect(page.get_by_text("runs at the master\u2019s next pass")).to_be_visible()
+    assert Schedule.objects.filter(run_requested_by="operator").exists()
+
+
+def test_a_page_refreshes_itself_in_place_and_keeps_the_scroll(visit, site):
+    page = visit("nodes")
+    page.get_by_label("Refresh").select_option("1")
+    page.evaluate("window.stays = true; window.scrollTo(0, 80)")
+    factories.node("worker", host="just-started")
+    expect(page.get_by_text("just-started")).to_be_visible(timeout=15_000)
+    assert page.evaluate("window.stays") is True
+
+
+def test_the_choice_of_refreshing_is_remembered(visit, site):
+    page = visit("index")
+    page.get_by_label("Refresh").select_option("30")
+    page.goto(site("nodes"))
+    expect(page.get_by_label("Refresh")).to_have_value("30")
+
+
+def test_the_menu_is_filtered_by_typing(visit):
+    page = visit("index")
+    page.get_by_label("Filter navigation items").fill("tick")
+    menu = page.locator("#nav-sidebar")
+    expect(menu.get_by_role("link", name="Ticks")).to_be_visible()
+    expect(menu.get_by_role("link", name="Timetable")).to_be_hidden()
