@@ -6,7 +6,7 @@ Called by the worker's loop and by nobody else. An item is never claimed by two:
 SKIP LOCKED on PostgreSQL, the one writer on SQLite.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class Demand:
     slow: Mapping[str, int]  # handler -> at most; in the order in which they are served
     slow_total: int  # of all slow ones together: the free slots
     fast: Mapping[str, int]  # handlers that may be prefetched -> at most
-    paused_tenants: Sequence[int] = ()
+    paused_tenants: Collection[int] = ()
 
     def limit(self, handler: str) -> int:
         """How many of this handler."""
@@ -109,7 +109,7 @@ def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Cla
 
 
 def claim_suspect(
-    handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Sequence[int]
+    handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Collection[int]
 ) -> list[Claimed]:
     """Claim one item that a dead process held. Only for a process in which nothing runs."""
     if connection.vendor == "postgresql":
@@ -127,7 +127,7 @@ def claim_suspect(
 
 
 def suspect_due_since(
-    handlers: Sequence[str], *, paused_tenants: Sequence[int]
+    handlers: Sequence[str], *, paused_tenants: Collection[int]
 ) -> datetime | None:
     """Since when the oldest suspect has been due; None where there is none."""
     due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
@@ -172,7 +172,7 @@ def _claim_sqlite(demand: Demand, node_id: UUID, node: str, _: Marks) -> list[Cl
     return got
 
 
-def _due(paused_tenants: Sequence[int]) -> QuerySet[WorkItem]:
+def _due(paused_tenants: Collection[int]) -> QuerySet[WorkItem]:
     due = WorkItem.objects.pending().filter(
         not_before__lte=clock.DatabaseNow(once=True)
     )

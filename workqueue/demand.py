@@ -6,7 +6,7 @@ runs are short may be claimed ahead, or the slots would wait for the database.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from workqueue import registry
 from workqueue.claim import Demand
@@ -22,7 +22,7 @@ def demand_of(
     *,
     slots: Slots,
     with_work: set[str],
-    paused_tenants: Sequence[int],
+    paused_tenants: Collection[int],
 ) -> Demand:
     """What to ask for now. `with_work`: handlers that had more than was asked for last time."""
     in_hand = slots.by_handler()

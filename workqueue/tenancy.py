@@ -19,13 +19,6 @@ from workqueue.models import Membership, Tenant, WorkItem
 
 BATCH = 1000  # items recorded at a time
 
-# From the least to the most that a member may do.
-_ROLES = [
-    Membership.Role.VIEWER,
-    Membership.Role.OPERATOR,
-    Membership.Role.ADMINISTRATOR,
-]
-
 
 def scope(user: Any) -> frozenset[int] | None:
     """The ids of the tenants that a user sees; None: all of them, future ones too.
@@ -44,21 +37,6 @@ def scope(user: Any) -> frozenset[int] | None:
         if any(is_platform for _, is_platform in rows)
         else frozenset(id for id, _ in rows)
     )
-
-
-def allows(user: Any, *, tenant_id: int | None, role: str) -> bool:
-    """Whether a user may do in a tenant what `role` may. None: in the platform itself.
-
-    A role in the platform tenant holds in every tenant.
-    """
-    if not user.is_authenticated or not user.is_active:
-        return False
-    if user.is_superuser:
-        return True
-    enough = _ROLES[_ROLES.index(Membership.Role(role)) :]
-    mine = Membership.objects.filter(user_id=user.pk, role__in=enough)
-    rows = mine.values_list("tenant_id", "tenant__is_platform")
-    return any(is_platform or id == tenant_id for id, is_platform in rows)
 
 
 def platform() -> Tenant:

@@ -61,28 +61,6 @@ def test_strangers_and_the_deactivated_see_none() -> None:
     assert tenancy.scope(factories.superuser(is_active=False)) == frozenset()
 
 
-def test_a_role_holds_in_its_tenant_and_the_platforms_role_everywhere() -> None:
-    one, other = factories.tenant(), factories.tenant()
-    operator = factories.member(one, "operator")
-    assert tenancy.allows(operator, tenant_id=one.pk, role="viewer")
-    assert tenancy.allows(operator, tenant_id=one.pk, role="operator")
-    assert not tenancy.allows(operator, tenant_id=one.pk, role="administrator")
-    assert not tenancy.allows(operator, tenant_id=other.pk, role="viewer")
-    assert not tenancy.allows(operator, tenant_id=None, role="viewer")
-    assert tenancy.allows(
-        factories.member(factories.platform(), "operator"),
-        tenant_id=other.pk,
-        role="operator",
-    )
-    assert not tenancy.allows(
-        factories.member(factories.platform(), "viewer"),
-        tenant_id=other.pk,
-        role="operator",
-    )
-    assert tenancy.allows(factories.superuser(), tenant_id=None, role="administrator")
-    assert not tenancy.allows(AnonymousUser(), tenant_id=one.pk, role="viewer")
-
-
 def test_there_is_one_platform_tenant_made_by_migration() -> None:
     assert tenancy.platform().slug == "platform"
 
