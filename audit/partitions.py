@@ -21,7 +21,7 @@ from django.db import DatabaseError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.operations import CreateModel
 from django.db.models import CompositePrimaryKey, UUIDField
-from psycopg import Connection
+from psycopg import Connection, Error
 
 from audit import clock, sql
 
@@ -126,7 +126,10 @@ def drop_empty(now: datetime) -> list[str]:
         for parent in PARENTS:
             try:
                 dropped += _drop_empty(own, parent, now)
-            except DatabaseError as problem:
+            except (
+                DatabaseError,
+                Error,
+            ) as problem:  # Django's, or straight from psycopg
                 logger.warning(
                     "partitions of %s are dropped later: %s",
                     parent,
