@@ -76,14 +76,28 @@ class Cadence(Protocol):
         """How many slots there are after `since` up to and including `now`."""
 
 
-@lru_cache(maxsize=512)
 def parse(text: str, zone: str) -> Cadence:
     """The cadence that `text` means in the time zone `zone`.
 
     Raises InvalidCadence with a sentence for the form. Bounded in time: an
     expression whose date never comes is refused, not searched for.
     """
-    text = " ".join(text.split())
+    found = _read(text, zone)
+    if isinstance(found, str):
+        raise InvalidCadence(found)
+    return found
+
+
+@lru_cache(maxsize=512)
+def _read(text: str, zone: str) -> Cadence | str:
+    """A cadence, or why it is none. Refusals are remembered too: the ticker asks at every pass."""
+    try:
+        return _parse(" ".join(text.split()), zone=zone)
+    except InvalidCadence as refused:
+        return str(refused)
+
+
+def _parse(text: str, *, zone: str) -> Cadence:
     if not text:
         raise InvalidCadence(f"Enter a cadence. {EXAMPLES}")
     if len(text) > LONGEST_TEXT:
@@ -94,11 +108,8 @@ def parse(text: str, zone: str) -> Cadence:
         return _interval(int(found[1]), unit=found[2])
     if found := _DAILY.fullmatch(text):
         clock = _clock(found[1], found[2])
-        return _calendar(
-            f"{clock.minute} {clock.hour} * * *",
-            zone=zone,
-            words=f"Daily at {clock:%H:%M}",
-        )
+        expression = f"{clock.minute} {clock.hour} * * *"
+        return _calendar(expression, zone=zone, words=f"Daily at {clock:%H:%M}")
     if found := _MONTHLY.fullmatch(text):
         return _monthly(found[1], clock=_clock(found[2], found[3]), zone=zone)
     return _cron(text, zone=zone)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -47,8 +48,9 @@ def plain(timetable: Callable[..., tuple[Handler, ...]]) -> Handler:
 
 
 @pytest.fixture
-def me(transactional_db: None) -> Me:
-    """This process, as a server."""
+def me(transactional_db: None, settings: Any) -> Me:
+    """This process, as a server; nothing here has to be quick to be master for long."""
+    settings.KEEP_ALIVE = timedelta(seconds=25)
     return node.register(kind="server", report={})
 
 

@@ -2,8 +2,9 @@
 
 import time
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -89,9 +90,9 @@ def test_a_slot_is_not_its_own_successor() -> None:
 
 def test_two_weeks_of_a_two_second_row_are_counted_without_walking() -> None:
     row = parse("2s", "UTC")
-    began = time.perf_counter()
+    began = time.process_time()
     assert row.count(since=utc(2026, 11, 1), now=utc(2026, 11, 15)) == 604_800
-    assert time.perf_counter() - began < 0.05
+    assert time.process_time() - began < 0.05
 
 
 # --- the wall clock
@@ -163,9 +164,9 @@ def test_every_half_hour_follows_elapsed_time_when_the_clocks_change() -> None:
     autumn = walk(row, start=utc(2026, 10, 24, 23, 45), end=utc(2026, 10, 25, 3))
     spring = walk(row, start=utc(2026, 3, 29, 0, 15), end=utc(2026, 3, 29, 3))
     for slots in (autumn, spring):
-        assert {
-            later - earlier for earlier, later in zip(slots, slots[1:], strict=False)
-        } == {timedelta(minutes=30)}
+        assert {later - earlier for earlier, later in pairwise(slots)} == {
+            timedelta(minutes=30)
+        }
 
 
 def test_a_gap_at_midnight_moves_a_midnight_row_to_its_end() -> None:
@@ -304,11 +305,11 @@ def test_nothing_is_missed_where_no_slot_went_by() -> None:
 
 def test_years_of_a_minutely_expression_are_not_walked_to_the_end() -> None:
     row = parse("* * * * *", VIENNA)
-    began = time.perf_counter()
+    began = time.process_time()
     found = missed(row, since=utc(2016, 1, 1), now=utc(2026, 11, 29, 12))
     assert found.count == MOST_COUNTED
     assert found.newest == (utc(2026, 11, 29, 12),)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 # --- what is refused
@@ -348,15 +349,17 @@ def test_years_of_a_minutely_expression_are_not_walked_to_the_end() -> None:
     ],
 )
 def test_a_bad_cadence_is_refused_with_a_sentence_within_200_ms(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InvalidCadence) as refused:
         parse(text, VIENNA)
-    assert time.perf_counter() - began < 0.2
+    assert time.process_time() - began < 0.2
     assert str(refused.value).endswith(".")
 
 
 def test_six_fields_are_refused_because_cronsim_reads_the_first_as_seconds() -> None:
-    with pytest.raises(InvalidCadence, match="this has 6. It would be read as seconds"):
+    with pytest.raises(
+        InvalidCadence, match=r"this has 6\. It would be read as seconds"
+    ):
         parse("0 0 12 * * *", "UTC")
 
 
@@ -377,12 +380,10 @@ def test_any_text_is_a_cadence_or_refused_never_an_error(text: str) -> None:
     )
 )
 def test_any_five_fields_are_read_or_refused_in_time(fields: list[str]) -> None:
-    began = time.perf_counter()
-    try:
+    began = time.process_time()
+    with suppress(InvalidCadence):
         parse(" ".join(fields), VIENNA)
-    except InvalidCadence:
-        pass
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 # --- words

@@ -251,9 +251,9 @@ def test_renewing_passes_a_tick_in_progress(master: Election) -> None:
         thread.join(5)
         assert renewed
         assert renewed[0] < 0.5
-    with somebody("SELECT 1 FROM scheduler_masterlease FOR SHARE"):
-        with pytest.raises(OperationalError):
-            master.renew()
+    others = somebody("SELECT 1 FROM scheduler_masterlease FOR SHARE")
+    with others, pytest.raises(OperationalError):
+        master.renew()
 
 
 @postgresql
@@ -377,21 +377,25 @@ class _Recorder:
 def test_a_master_frozen_inside_a_transaction_is_cut_off_by_the_server(
     master: Election,
 ) -> None:
-    with pytest.raises(DatabaseError), master.acting():
-        with psycopg.connect(databases.url(), autocommit=True) as session:
-            wait_until(
-                lambda: (
-                    not session.execute(
-                        "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND pid = %s",
-                        [connection.connection.info.backend_pid],
-                    ).fetchone()
-                ),
-                within=6,
-                what="the end of the idle transaction",
-            )
-        BootstrapStep.objects.create(name="x", applied_at=clock.now(), term=1)
+    def freeze_and_write() -> None:
+        with master.acting():
+            _until_gone(connection.connection.info.backend_pid)
+            BootstrapStep.objects.create(name="x", applied_at=clock.now(), term=1)
+
+    with pytest.raises(DatabaseError):
+        freeze_and_write()
     connection.close()
     assert not BootstrapStep.objects.exists()
+
+
+def _until_gone(backend: int) -> None:
+    question = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+    with psycopg.connect(databases.url(), autocommit=True) as session:
+        wait_until(
+            lambda: not session.execute(question, [backend]).fetchone(),
+            within=20,
+            what="the end of the transaction that stood idle",
+        )
 
 
 # --- resigning
@@ -449,9 +453,9 @@ def test_a_stuck_tick_cannot_keep_its_master_in_office(
 ) -> None:
     begun = clock.steady()
     monkeypatch.setattr(clock, "steady", lambda: begun + 31)
-    with somebody("SELECT 1 FROM scheduler_masterlease FOR KEY SHARE"):
-        with pytest.raises(OperationalError):
-            master.watch()
+    stuck = somebody("SELECT 1 FROM scheduler_masterlease FOR KEY SHARE")
+    with stuck, pytest.raises(OperationalError):
+        master.watch()
     # Resigning in order failed, but nothing renews it any more.
     assert master.term is None
     before = MasterLease.objects.get().expires_at
