@@ -47,7 +47,7 @@ def check_database(**_: Any) -> list[CheckMessage]:
 @register(Tags.security, deploy=True)
 def check_address(**_: Any) -> list[CheckMessage]:
     """project.W003: links and forms need to know where people come in."""
-    if settings.CONFIGURATION.BASE_URL:
+    if settings.BASE_URL_IS_SET:
         return []
     return [
         Warning(
@@ -79,7 +79,7 @@ def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
     if settings.SQLITE or not databases:  # asked for by --database default
         return []
     try:
-        wanted, there = _budget()
+        wanted, there = _wanted(), _offered()
     except DatabaseError:
         return []  # not migrated yet, or away: others say that
     if wanted + SPARE <= there:
@@ -93,11 +93,15 @@ def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
     ]
 
 
-def _budget() -> tuple[int, int]:
-    """Connections that live processes may open, and what the server offers."""
+def _wanted() -> int:
+    """Connections that live processes may open: pool, beat, listener, notifier."""
     reports = Node.objects.alive().values_list("report", flat=True)
-    # Pool, beat, listener, notifier; who has not reported yet counts as a web process.
-    wanted = sum(int(report.get("pool") or 10) + 3 for report in reports)
+    # Who has not reported yet counts as a web process.
+    return sum(int(report.get("pool") or 10) + 3 for report in reports)
+
+
+def _offered() -> int:
+    """Connections that the server has for us."""
     with connection.cursor() as cursor:
         cursor.execute(sql.MAX_CONNECTIONS)
-        return wanted, int(cursor.fetchone()[0])
+        return int(cursor.fetchone()[0])

@@ -89,6 +89,7 @@ FIELD_KEYS: list[str] = env.FIELD_KEY or [
 # --- applications
 DOMAIN_APPS: list[str] = [
     "scheduler.handlers.archival",
+    "scheduler.handlers.instance",
     "scheduler.handlers.notifications",
 ]
 INSTALLED_APPS = [
@@ -112,6 +113,7 @@ INSTALLED_APPS = [
 # --- web
 PORT: int = env.PORT
 BIND: str = env.BIND
+BASE_URL_IS_SET = bool(env.BASE_URL)
 BASE_URL: str = env.BASE_URL or f"http://localhost:{PORT}"
 ALLOWED_HOSTS: list[str] = env.ALLOWED_HOSTS or [
     *({urlsplit(env.BASE_URL).hostname} if env.BASE_URL else ()),

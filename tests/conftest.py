@@ -12,6 +12,7 @@ from hypothesis import settings as hypothesis_settings
 
 from tests import databases, launcher
 from tests.processes import Process, run_manage
+from workqueue import live
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -78,6 +79,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     yield
     with django_db_blocker.unblock():
         databases.end_other_connections()
+
+
+@pytest.fixture(autouse=True)
+def live_settings_of_this_test() -> None:
+    """What a test before this one saved would be believed for five seconds."""
+    live.forget()
 
 
 # --- real processes

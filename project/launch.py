@@ -1,0 +1,82 @@
+"""launch: what `start` does, in order: look, wait, migrate, greet, and run the processes.
+
+Nothing here stays undone half way: whatever is refused is refused before the first
+process is started. Raises Refused.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+
+from project import demo, upgrade, welcome
+from project.modes import MODES, Mode, Process
+from project.preflight import preflight
+from project.probes import DRAINING
+from project.supervise import Supervisor
+
+
+def launch(
+    *,
+    with_demo: bool,
+    environment: Mapping[str, str],
+    check: Callable[[], None],  # the system checks
+    say: Callable[[str], None],
+) -> int:
+    """Run FALCON_MODE until told to stop; return the exit code."""
+    mode = MODES[settings.FALCON_MODE]
+    wake_folder = Path(tempfile.mkdtemp(prefix="millrace-"))
+    try:
+        given = {**environment, "MILLRACE_WAKE_SOCKET": str(wake_folder)}
+        if with_demo and settings.PRODUCTION:
+            raise upgrade.Refused(
+                "--demo makes tenants and keeps their e-mails: not with DJANGO_ENV=production"
+            )
+        _prepare(mode, environment=given, check=check)
+        processes, more = _with_demo(mode, given) if with_demo else (mode.processes, {})
+        if mode.admin:
+            _prepare_admin(mode, more=more, say=say)
+        connections.close_all()
+        return Supervisor(
+            processes,
+            environment=given,
+            folder=settings.BASE_DIR,
+            drain=settings.WORKER_DRAIN_TIMEOUT.total_seconds(),
+            on_drain=(wake_folder / DRAINING).touch,
+        ).run()
+    finally:
+        shutil.rmtree(wake_folder, ignore_errors=True)
+
+
+def _prepare(
+    mode: Mode, *, environment: dict[str, str], check: Callable[[], None]
+) -> None:
+    preflight(mode)
+    upgrade.wait_for_database()
+    check()
+    if mode.migrates:
+        upgrade.upgrade(environment=environment)
+
+
+def _with_demo(
+    mode: Mode, environment: dict[str, str]
+) -> tuple[tuple[Process, ...], dict[str, str]]:
+    """The demo's rows; the processes with the outside world first; lines for the banner."""
+    outside = demo.OutsideWorld()
+    demo.fill(outside)
+    environment |= outside.environment
+    return (outside.process, *mode.processes), outside.lines
+
+
+def _prepare_admin(
+    mode: Mode, *, more: dict[str, str], say: Callable[[str], None]
+) -> None:
+    if settings.PRODUCTION:
+        if not (Path(settings.STATIC_ROOT or "") / "staticfiles.json").exists():
+            call_command("collectstatic", interactive=False, verbosity=0)
+    elif mode.migrates:
+        say(welcome.banner(password=welcome.administrator(), more=more))

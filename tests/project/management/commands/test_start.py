@@ -1,0 +1,145 @@
+"""What `start` refuses, in one line and with an exit code that a program can read."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from project.environment import VARIABLES
+from tests.processes import ROOT, run_manage
+
+pytestmark = pytest.mark.once
+
+GUNICORN = [
+    sys.executable,
+    "-m",
+    "gunicorn",
+    "-c",
+    "python:project.gunicorn",
+    "project.wsgi:application",
+]
+
+
+@pytest.fixture
+def clean(tmp_path) -> dict[str, str]:
+    """An environment without any of our variables, but for a database of its own."""
+    ours = {v.name for v in VARIABLES}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ours and not k.startswith("MILLRACE")
+    }
+    return {**kept, "DATABASE_URL": f"sqlite:///{tmp_path / 'db.sqlite3'}"}
+
+
+def start(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_manage(["start", *arguments], env=env, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        (
+            "DATABASE_URL",
+            "postgres",
+            "DATABASE_URL is no address of a database; write postgresql://",
+        ),
+        ("SERVER_TIME_ZONE", "Mars", "SERVER_TIME_ZONE 'Mars' is no time zone"),
+        ("FALCON_MODE", "al", "FALCON_MODE 'al' must be one of all, api, web, worker"),
+        (
+            "DJANGO_ENV",
+            "production",
+            "SECRET_KEY is not set; DJANGO_ENV=production needs it",
+        ),
+    ],
+)
+def test_a_wrong_variable_ends_every_command_with_one_line_and_78(
+    clean, name, value, sentence
+):
+    env = {**clean, name: value}
+    results = [
+        run_manage([command], env=env, timeout=60)
+        for command in ("start", "check", "runworker")
+    ]
+    results.append(
+        subprocess.run(
+            GUNICORN,
+            env=env,
+            cwd=ROOT,
+            timeout=60,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    )
+    for result in results:
+        assert result.returncode == 78, result.stderr
+        (line,) = result.stderr.strip().splitlines()
+        assert line.startswith(f"millrace: {sentence}")
+
+
+def test_a_taken_port_is_named(clean):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = start({**clean, "PORT": port})
+    assert result.returncode == 78
+    assert (
+        result.stderr.strip()
+        == f"millrace: port {port} is in use; stop what listens there, or set PORT to another"
+    )
+
+
+def test_a_folder_that_is_not_there_is_named(clean):
+    result = start(
+        {**clean, "DATABASE_URL": "sqlite:////nowhere/db.sqlite3", "PORT": "18999"}
+    )
+    assert result.returncode == 78
+    assert (
+        "the database /nowhere/db.sqlite3 cannot be written (No such file or directory)"
+        in result.stderr
+    )
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_database_that_does_not_answer_is_waited_for_and_then_69(clean):
+    env = {
+        **clean,
+        "DATABASE_URL": "postgresql://a:secret@127.0.0.1:1/b",
+        "DATABASE_WAIT_S": "1",
+        "PORT": "18998",
+    }
+    result = start(env)
+    assert result.returncode == 69
+    assert (
+        "millrace: the database of DATABASE_URL did not answer for 1 s" in result.stderr
+    )
+    assert "waiting for the database" in result.stderr
+    assert "secret" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_demo_is_not_for_production(clean):
+    env = {**clean, "DJANGO_ENV": "production", "SECRET_KEY": "x" * 60, "PORT": "18997"}
+    result = start(env, "--demo")
+    assert result.returncode == 78
+    assert "not with DJANGO_ENV=production" in result.stderr
+
+
+def test_an_old_python_is_told_what_is_needed(tmp_path):
+    """manage.py is read by whatever Python there is; so it has to be readable by it."""
+    program = (ROOT / "manage.py").read_text().replace("(3, 13)", "(3, 99)")
+    (tmp_path / "manage.py").write_text(program)
+    result = subprocess.run(
+        [sys.executable, tmp_path / "manage.py", "start"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert result.returncode == 78
+    assert result.stderr.startswith(
+        "millrace: Python 3.13 or newer is needed, this is 3."
+    )
+    assert len(result.stderr.splitlines()) == 1
