@@ -52,7 +52,7 @@ def length(text: str) -> timedelta:
     """A length of time as people write it: 50ms, 2.5 s, 10 min, 24h, 7d. ValueError if it is none."""
     match = _LENGTH.fullmatch(text.lower())
     if match is None or match[2] not in UNITS:
-        raise ValueError(text)
+        raise ValueError(f"{text!r} is no length of time")
     return timedelta(seconds=float(match[1]) * UNITS[match[2]])
 
 

@@ -1,18 +1,13 @@
-"""admin: tenants, memberships and people, on the admin's own lists and forms.
+"""admin: tenants and memberships, on the admin's own lists and forms.
 
-Tenants and memberships are limited to the reader's tenants in every query; people are
-the platform's. A tenant is never deleted by the stock button: `tenancy.remove` first
-records what it still has in the queue.
+Both are limited to the reader's tenants in every query. A tenant is never deleted by
+the stock button: `tenancy.remove` first records what it still has in the queue.
 """
 
 from typing import Any
-from zoneinfo import available_timezones
 
-from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.admin import GroupAdmin as StockGroupAdmin
-from django.contrib.auth.admin import UserAdmin as StockUserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,65 +16,13 @@ from django.urls import URLPattern, path, reverse
 
 from audit import keyset, page
 from audit.admin import RecordedAdmin
-from workqueue import access, tenancy
+from workqueue import access, people, tenancy
+from workqueue.forms import TenantForm
 from workqueue.models import Membership, Tenant, WorkItem
 
 LONGEST_REASON = 500  # characters
 
-
-class TenantForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A tenant, with its modules one a line."""
-
-    modules = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="The modules it has a licence for, one a line: compliance, deployments, …",
-    )
-    time_zone = forms.CharField(
-        max_length=64, help_text="Such as UTC or Europe/Berlin."
-    )
-
-    class Meta:
-        model = Tenant
-        fields = (
-            "slug",
-            "name",
-            "is_active",
-            "licence_expires_at",
-            "modules",
-            "time_zone",
-        )
-        help_texts = {
-            "slug": "In addresses and in every record of what ran. Letters, digits, hyphens and underscores.",
-            "is_active": "Nothing is enqueued for a tenant that is not active; what waits is still run.",
-            "licence_expires_at": "Handlers that need a licence leave it out from then on. Empty: never.",
-        }
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Show the modules as lines."""
-        super().__init__(*args, **kwargs)
-        self.initial["modules"] = "\n".join(
-            self.instance.modules if isinstance(self.instance.modules, list) else []
-        )
-
-    def clean_modules(self) -> list[str]:
-        """The lines, each once."""
-        return sorted(
-            {
-                line.strip()
-                for line in self.cleaned_data["modules"].splitlines()
-                if line.strip()
-            }
-        )
-
-    def clean_time_zone(self) -> str:
-        """A zone that exists."""
-        zone = str(self.cleaned_data["time_zone"]).strip()
-        if zone not in available_timezones():
-            raise forms.ValidationError(
-                f"“{zone}” is no time zone. Write one such as UTC or Europe/Berlin."
-            )
-        return zone
+people.register()
 
 
 class OwnTenants(RecordedAdmin):
@@ -316,102 +259,6 @@ class MembershipAdmin(OwnTenants):
             super().has_add_permission(request)
             and access.administered(request) != frozenset()
         )
-
-
-class PlatformOnly(RecordedAdmin):
-    """Rows of the platform: for others there is no such page, and no line in the menu."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """The platform's staff alone."""
-        return page.tenants(request) is None and super().has_module_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return page.tenants(request) is None and super().has_view_permission(
-            request, obj
-        )
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Likewise."""
-        return (
-            page.tenants(request) is None
-            and access.administers(request, None)
-            and super().has_add_permission(request)
-        )
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return (
-            page.tenants(request) is None
-            and access.administers(request, None)
-            and super().has_change_permission(request, obj)
-        )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return (
-            page.tenants(request) is None
-            and access.administers(request, None)
-            and super().has_delete_permission(request, obj)
-        )
-
-
-class UserAdmin(PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
-    """People. Only a superuser makes, or touches, what could become one."""
-
-    list_display = (
-        "username",
-        "email",
-        "is_active",
-        "is_staff",
-        "is_superuser",
-        "last_login",
-    )
-    list_per_page = 50
-    show_full_result_count = False
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Rights are given by superusers."""
-        fields = tuple(super().get_readonly_fields(request, obj))
-        return (
-            fields
-            if request.user.is_superuser
-            else (*fields, "is_superuser", "groups", "user_permissions")
-        )
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever sets a superuser's password is one."""
-        return super().has_change_permission(request, obj) and (
-            request.user.is_superuser or not (obj and obj.is_superuser)
-        )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return super().has_delete_permission(request, obj) and (
-            request.user.is_superuser or not (obj and obj.is_superuser)
-        )
-
-
-class GroupAdmin(PlatformOnly, StockGroupAdmin):
-    """Sets of permissions. They are given by superusers."""
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever changes a group changes what its members may do."""
-        return request.user.is_superuser and super().has_change_permission(request, obj)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Likewise."""
-        return request.user.is_superuser and super().has_add_permission(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return request.user.is_superuser and super().has_delete_permission(request, obj)
-
-
-for _model, _admin in ((User, UserAdmin), (Group, GroupAdmin)):
-    if admin.site.is_registered(_model):  # django.contrib.auth comes later or earlier
-        admin.site.unregister(_model)
-    admin.site.register(_model, _admin)
 
 
 def _known(db_field: ForeignKey[Any, Any], request: HttpRequest) -> dict[str, Any]:

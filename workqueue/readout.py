@@ -208,7 +208,8 @@ def _process(row: Node, *, alone: bool) -> Process:
     report: dict[str, Any] = row.report if isinstance(row.report, dict) else {}
     slots = _object(report.get("slots"))
     used, asked = _number(slots.get("used")), _number(slots.get("asked"))
-    adjusted = [each for each in report.get("adjusted") or [] if isinstance(each, dict)]
+    told = report.get("adjusted")
+    adjusted = [_object(each) for each in told] if isinstance(told, list) else []
     loop = str(report.get("loop") or "running")
     return Process(
         name=row.host if alone else f"{row.host}, {row.pid}",
@@ -221,7 +222,7 @@ def _process(row: Node, *, alone: bool) -> Process:
         if used is not None and asked is not None and used < asked
         else "",
         adjusted=tuple(
-            (str(each.get("key")), str(each.get("why"))) for each in adjusted
+            (str(each.get("key")), str(each.get("why") or "")) for each in adjusted
         ),
         loop="" if loop == "running" else loop,
     )

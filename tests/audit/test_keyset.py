@@ -1,0 +1,123 @@
+"""Pages of a long list: nothing lost, nothing doubled, nothing counted."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+import pytest
+from django.db import connection
+
+from audit import keyset
+from audit.models import Change, Run
+from tests import factories, screens
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
+
+
+def changes(count: int, *, at: datetime = NOW) -> None:
+    rows = [
+        Change(at=at, who="anna", origin="admin", subject=str(n), verb="changed")
+        for n in range(count)
+    ]
+    Change.objects.bulk_create(rows)
+
+
+def walk(direction: str, cursor: str = "", size: int = 3) -> list[list[str]]:
+    pages = []
+    while True:
+        found = keyset.page(
+            Change.objects.all(), time="at", size=size, **{direction: cursor}
+        )
+        pages.append([row.subject for row in found.rows])
+        cursor = getattr(found, direction)
+        if not cursor:
+            return pages
+
+
+def test_rows_of_the_same_instant_are_all_shown_once():
+    changes(10)
+    pages = walk("older")
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert sorted(chain.from_iterable(pages)) == sorted(map(str, range(10)))
+
+
+def test_newer_leads_back_to_the_newest_page_and_that_one_is_whole():
+    changes(10)
+    third = keyset.page(Change.objects.all(), time="at", size=3, older=_nth(6))
+    assert third.newer
+    back = walk("newer", third.newer)
+    assert [len(page) for page in back] == [3, 3]
+    assert back[-1] == walk("older")[0]
+
+
+def _nth(count: int) -> str:
+    row = list(Change.objects.order_by("-at", "-pk"))[count - 1]
+    return f"{row.at.isoformat()}_{row.pk}"
+
+
+def test_rows_that_arrive_meanwhile_shift_nothing():
+    changes(6)
+    first = keyset.page(Change.objects.all(), time="at", size=3)
+    changes(4, at=NOW + timedelta(seconds=1))
+    second = keyset.page(Change.objects.all(), time="at", size=3, older=first.older)
+    assert not {row.pk for row in first.rows} & {row.pk for row in second.rows}
+    assert len(second.rows) == 3
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "_",
+        "2026-11-29T14:30:00+00:00_",
+        "2026-11-29T14:30:00_1",
+        "2026-11-29T14:30:00+00:00_99999999999999999999",
+        "\x00_1",
+    ],
+)
+def test_a_cursor_that_cannot_be_read_is_the_newest_page(cursor: str):
+    changes(2)
+    for direction in ("older", "newer"):
+        assert (
+            len(
+                keyset.page(Change.objects.all(), time="at", **{direction: cursor}).rows
+            )
+            == 2
+        )
+
+
+def test_runs_are_paged_by_their_uuid():
+    acme = factories.tenant("acme")
+    ids = {screens.run(acme, finished_at=NOW).id for _ in range(5)}
+    first = keyset.page(Run.objects.all(), time="finished_at", size=3)
+    second = keyset.page(
+        Run.objects.all(), time="finished_at", size=3, older=first.older
+    )
+    assert {run.id for run in (*first.rows, *second.rows)} == ids
+
+
+def test_a_count_stops_at_its_cap(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(keyset, "CAP", 5)
+    changes(9)
+    assert keyset.count(Change.objects.all()) == 6
+    assert keyset.matches(6, "run") == "5+ runs match"
+    assert keyset.matches(1, "run") == "1 run matches"
+    assert keyset.matches(0, "run") == "0 runs match"
+    assert "quickly" in keyset.matches(None, "run")
+
+
+@pytest.mark.postgresql
+def test_a_search_that_no_index_serves_is_ended_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    changes(1)
+    slow = Change.objects.extra(where=["pg_sleep(5) IS NOT NULL"])
+    monkeypatch.setattr(keyset, "PAGE_MS", 50)
+    monkeypatch.setattr(keyset, "COUNT_MS", 50)
+    assert keyset.page(slow, time="at").slow
+    assert keyset.count(slow) is None
+    # The connection is as it was: the next statement has its own time.
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == ("0",)
