@@ -153,7 +153,7 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """What it is, how it is reached, how it is doing."""
         if obj is None:
             return [(None, {"fields": forms.NewChannelForm.Meta.fields})]
-        secrets = ["secret", "stored", "forget_secret"]
+        secrets = ["new_secret", "stored", "forget_secret"]
         if not self.has_change_permission(request, obj):
             return [
                 (
@@ -201,7 +201,7 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             columns = form.apply()
             obj.save(update_fields=columns)
             secret = (
-                {"secret": "replaced" if obj.secret else "removed"}
+                {"sign_in": "replaced" if obj.secret else "removed"}
                 if "secret" in columns
                 else {}
             )

@@ -24,7 +24,8 @@ class NewChannelForm(forms.ModelForm):  # type: ignore[type-arg]
 class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
     """A channel of a kind. The kind's fields are added by `form_for`, named config_*."""
 
-    secret = forms.CharField(
+    # Not named as the column: the stored value must never be an initial one.
+    new_secret = forms.CharField(
         label="Password",
         required=False,
         strip=False,
@@ -45,9 +46,9 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
         config = self.instance.endpoint().config
         for name in self._config_fields():
             self.initial.setdefault(name, config.get(name.removeprefix(PREFIX)))
-        if "secret" in self.fields:
+        if "new_secret" in self.fields:
             stored = self.instance.has_secret()
-            self.fields["secret"].help_text = (
+            self.fields["new_secret"].help_text = (
                 "One is stored. Empty: it stays." if stored else "None is stored."
             )
 
@@ -55,10 +56,10 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
         """Refuse to send a stored password to another server unseen."""
         cleaned = super().clean() or {}
         moved = [name for name in GUARDED if f"{PREFIX}{name}" in self.changed_data]
-        entered = cleaned.get("secret") or cleaned.get("forget_secret")
+        entered = cleaned.get("new_secret") or cleaned.get("forget_secret")
         if moved and not entered and self.instance.has_secret():
             self.add_error(
-                "secret",
+                "new_secret",
                 "The server changed. Enter the password again, or forget the stored one:"
                 " it must not go to a server that nobody meant it for.",
             )
@@ -71,7 +72,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.cleaned_data.get("forget_secret"):
             self.instance.secret = ""
             columns.append("secret")
-        elif secret := self.cleaned_data.get("secret"):
+        elif secret := self.cleaned_data.get("new_secret"):
             self.instance.secret = secret
             columns.append("secret")
         if self.instance.is_enabled and "is_enabled" in self.changed_data:

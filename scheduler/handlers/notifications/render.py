@@ -3,16 +3,20 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.template import TemplateDoesNotExist, TemplateSyntaxError
-from django.template.loader import render_to_string
+from django.template.backends.django import DjangoTemplates
 
 from scheduler.handlers.notifications.channels.border import Endpoint, Message, Refused
 from scheduler.handlers.notifications.models import Notification
 
-# Below templates/notifications/, without extension: "email/channel_disabled".
+# Below templates/notifications/, without extension: "email/message".
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+# Where a template lies on the server is nobody's business.
+_FOLDER = re.compile(r"^Template: .*?, ")
 
 
 def message(row: Notification, *, endpoint: Endpoint) -> Message:
@@ -50,29 +54,47 @@ def key(row: Notification) -> str:
 def template(name: str, context: Mapping[str, Any]) -> str:
     """Render a template; what is wrong with it is said with its name and line. Raises Refused."""
     try:
-        return render_to_string(name, dict(context))
+        return _engine().get_template(name).render(dict(context))
     except TemplateDoesNotExist as problem:
         raise Refused(f"template {problem.args[0]} does not exist") from problem
     except Exception as problem:
-        where = _place(problem, name)
-        kind = (
-            ""
-            if isinstance(problem, TemplateSyntaxError)
-            else f"{type(problem).__name__}: "
-        )
-        raise Refused(f"template {where}: {kind}{problem}") from problem
+        raise Refused(
+            f"template {_place(problem, name)}: {_said(problem)}"
+        ) from problem
 
 
 def _from_template(name: str, context: Mapping[str, Any]) -> tuple[str, str]:
     if not _NAME.fullmatch(name):
         raise Refused(f"template {name!r} is not a name of a template")
     text = template(f"notifications/{name}.txt", context)
+    markup = f"notifications/{name}.html"
     try:
-        return text, template(f"notifications/{name}.html", context)
-    except Refused as problem:
-        if isinstance(problem.__cause__, TemplateDoesNotExist):
+        _engine().get_template(markup)
+    except TemplateDoesNotExist as problem:
+        if problem.args[:1] == (markup,):
             return text, ""
-        raise
+    except TemplateSyntaxError:
+        pass  # said with its place below
+    return text, template(markup, context)
+
+
+def _engine() -> DjangoTemplates:
+    return _engine_of(tuple(str(folder) for folder in settings.TEMPLATES[0]["DIRS"]))
+
+
+@cache
+def _engine_of(folders: tuple[str, ...]) -> DjangoTemplates:
+    """The site's templates with `debug`: only then Django keeps the line that failed."""
+    site = settings.TEMPLATES[0]
+    options = {**site["OPTIONS"], "debug": True}
+    own = {"NAME": "notifications", "DIRS": list(folders), "APP_DIRS": site["APP_DIRS"]}
+    return DjangoTemplates({**own, "OPTIONS": options})
+
+
+def _said(problem: Exception) -> str:
+    if isinstance(problem, TemplateSyntaxError):
+        return _FOLDER.sub("", str(problem))
+    return f"{type(problem).__name__}: {problem}"
 
 
 def _place(problem: Exception, name: str) -> str:

@@ -84,7 +84,10 @@ def _of_connection(problem: OSError, where: str) -> Exception:
         )
     if isinstance(problem, ConnectionRefusedError):
         return Unreachable(f"connection refused by {where}")
-    if isinstance(problem, TimeoutError):
+    # smtplib says "disconnected" for both; what it saw is behind it.
+    if isinstance(problem, TimeoutError) or isinstance(
+        problem.__context__, TimeoutError
+    ):
         return Unreachable(f"no answer from {where} in time")
     if isinstance(problem, socket.gaierror):
         return Unreachable(f"the name in {where} cannot be found: {problem.strerror}")
