@@ -1,5 +1,6 @@
 """Archival policies with a preview, and archive files: verify, download, restore."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -9,7 +10,9 @@ from django.db.models import Q, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.views.decorators.http import require_POST
 
 from audit import clock, page, words
@@ -115,10 +118,12 @@ class ArchivalPolicyAdmin(RecordedAdmin):
         """As operators call it."""
         return title(obj.record_type)
 
-    @admin.display(description="Tenant", ordering="tenant__slug", empty_value="default")
-    def of_tenant(self, obj: ArchivalPolicy) -> str | None:
+    @admin.display(description="Tenant", ordering="tenant__slug")
+    def of_tenant(self, obj: ArchivalPolicy) -> str:
         """The slug, or that it is the default."""
-        return words.shown(obj.tenant.slug) if obj.tenant else None
+        if obj.tenant is None:
+            return "Default, for all without a policy of their own"
+        return words.shown(obj.tenant.slug)
 
     @admin.display(description="State", ordering="is_enabled")
     def state(self, obj: ArchivalPolicy) -> SafeString:
@@ -126,7 +131,7 @@ class ArchivalPolicyAdmin(RecordedAdmin):
         word = ("running", "Enabled") if obj.is_enabled else ("stopped", "Disabled")
         return millrace.status(*word)
 
-    @admin.display(description="Would archive now")
+    @admin.display(description="Preview")
     def would_archive(self, obj: ArchivalPolicy) -> str:
         """Rows past it at this moment."""
         found = preview(obj, now=clock.now())
@@ -144,17 +149,7 @@ class ArchivalPolicyAdmin(RecordedAdmin):
 class ArchiveFileAdmin(ReadOnlyAdmin):
     """Files, newest first. Nobody edits them; what can be done stands on each one's page."""
 
-    list_display = (
-        "path",
-        "tenant",
-        "type_shown",
-        "rows",
-        "size",
-        "min_at",
-        "max_at",
-        "created_at",
-        "state",
-    )
+    list_display = ("what", "tenant", "span", "rows", "size", "written", "state")
     list_filter = ("record_type", "created_at")
     list_per_page = 50
     search_fields = ("path", "tenant", "first_id", "last_id")
@@ -164,18 +159,17 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
         "path",
         "tenant",
         "type_shown",
+        "span",
         "rows",
         "size",
-        "min_at",
-        "max_at",
         "first_id",
         "last_id",
         "sha256_raw",
         "sha256_file",
-        "created_at",
+        "written",
         "state",
     )
-    readonly_fields = ("type_shown", "size", "state")
+    readonly_fields = ("type_shown", "span", "size", "written", "state")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ArchiveFile]:
         """Files of the tenants that this reader may see."""
@@ -293,6 +287,22 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
         """As operators call it."""
         return title(obj.record_type)
 
+    @admin.display(description="File", ordering="path")
+    def what(self, obj: ArchiveFile) -> str:
+        """'Events, September 2026': its name is long, and says no more."""
+        return f"{title(obj.record_type)}, {localtime(obj.min_at, UTC):%B %Y}"
+
+    @admin.display(description="Rows ended", ordering="min_at")
+    def span(self, obj: ArchiveFile) -> SafeString:
+        """From the oldest row to the youngest."""
+        first, last = _when(obj.min_at), _when(obj.max_at)
+        return format_html("{} to {}", first, last)
+
+    @admin.display(description="Written", ordering="created_at")
+    def written(self, obj: ArchiveFile) -> str:
+        """When it was registered, and its rows left the table."""
+        return _when(obj.created_at)
+
     @admin.display(description="Size", ordering="bytes")
     def size(self, obj: ArchiveFile) -> str:
         """'211 B', '1.2 MB'."""
@@ -324,6 +334,10 @@ def size(number: int) -> str:
         value, units = value / 1000, units[1:]
     digits = 0 if units[0] == "B" or value >= 100 else 1
     return f"{value:.{digits}f}{words.SPACE}{units[0]}"
+
+
+def _when(moment: datetime) -> str:
+    return millrace.when({"now": clock.now()}, moment)
 
 
 def _may_write(request: HttpRequest, obj: ArchivalPolicy | None) -> bool:
