@@ -13,8 +13,8 @@ from project.upgrade import Refused
 
 def preflight(mode: Mode) -> None:
     """Refused: the port is taken, or the database's folder cannot be written."""
-    if settings.SQLITE:
-        _check_folder(Path(settings.DATABASES["default"]["NAME"]))
+    if settings.SQLITE_FILE:
+        _check_folder(settings.SQLITE_FILE)
     if mode.serves:
         _check_port(settings.BIND, settings.PORT)
 

@@ -38,8 +38,9 @@ _database: dict[str, Any] = env.DATABASE_URL or {
     "NAME": str(BASE_DIR / "millrace.sqlite3"),
 }
 SQLITE = _database["ENGINE"].endswith("sqlite3")
+SQLITE_FILE: Path | None = BASE_DIR / _database["NAME"] if SQLITE else None
 if SQLITE:
-    _database["NAME"] = str(BASE_DIR / _database["NAME"])
+    _database["NAME"] = str(SQLITE_FILE)
     _database["OPTIONS"] = {
         **_database.get("OPTIONS", {}),
         # Take the write lock at BEGIN: a transaction that read first would fail when it writes.
@@ -68,7 +69,7 @@ DB_MAX_OVERFLOW: int | None = env.DB_MAX_OVERFLOW
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- secrets
-PRIVATE_FOLDER = Path(_database["NAME"]).parent if SQLITE else BASE_DIR
+PRIVATE_FOLDER = SQLITE_FILE.parent if SQLITE_FILE else BASE_DIR
 if TESTING:
     SECRET_KEY: str = env.SECRET_KEY or "for tests only"
 else:

