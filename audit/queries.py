@@ -30,6 +30,7 @@ from audit.rows import (
 # Runs and lines are younger than the time in their id, but for clocks that differ.
 BEFORE_CLAIM = timedelta(hours=1)
 LOOKED_BACK = 20_000  # rows of a tenant, and of a handler, in which `last_run` looks
+LONGEST_TEXT = 10_000  # characters that are looked for; SQLite refuses 50,000
 PER_MINUTE = 5_000  # runs of a minute that `throughput` counts before it extrapolates
 
 
@@ -334,6 +335,8 @@ def _asked(asked: RunFilter, tenants: frozenset[int] | None) -> "QuerySet[Run] |
     ):
         return None
     if asked.tick_id is not None and abs(asked.tick_id) >= 2**63:
+        return None
+    if len(asked.text) > LONGEST_TEXT:
         return None
     equal = {
         "handler__in": asked.handlers,
