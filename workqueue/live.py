@@ -23,6 +23,7 @@ from workqueue.policy import WorkerPolicy, as_values, resolve
 logger = logging.getLogger(__name__)
 
 FRESH = 5.0  # seconds
+EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 # By vendor: two columns, without parameters, to be selected and given to `adopt`.
 READ = {"postgresql": sql.LIVE_POSTGRESQL, "sqlite": sql.LIVE_SQLITE}
@@ -185,8 +186,15 @@ def _pauses(text: str | None) -> tuple[PauseRow, ...]:
 
 
 def _moment(text: str) -> datetime:
-    """PostgreSQL writes the offset, SQLite leaves out that it is UTC."""
-    moment = datetime.fromisoformat(text)
+    """PostgreSQL writes the offset, SQLite leaves out that it is UTC.
+
+    What Python cannot hold, infinity for example, is as early or late as can be.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        early = text.startswith("-") or text.endswith("BC")
+        moment = EARLIEST if early else LATEST
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

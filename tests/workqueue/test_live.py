@@ -151,6 +151,25 @@ def test_pauses_name_what_they_stop_and_end_by_themselves() -> None:
     assert row.until == now + timedelta(hours=1)
 
 
+@pytest.mark.postgresql
+@pytest.mark.parametrize(
+    ("until", "holds"),
+    [
+        ("infinity", True),
+        ("12026-01-01", True),
+        ("-infinity", False),
+        ("0044-03-15 BC", False),
+    ],
+)
+def test_a_pause_until_a_time_that_python_cannot_hold_stops_no_process(
+    until: str, holds: bool
+) -> None:
+    pauses.pause(scope="everything", reason="r", who="w", origin="admin")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE workqueue_pause SET until = %s", [until])
+    assert (live.refresh().paused_handler("a.b") is not None) is holds
+
+
 def test_a_pause_of_everything_stops_every_handler() -> None:
     Pause.objects.create(scope="everything", reason="r", who="w", since=clock.now())
     found = live.refresh()
