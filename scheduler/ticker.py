@@ -20,7 +20,7 @@ from scheduler.catch_up import due_now
 from scheduler.daily import daily
 from scheduler.election import Election
 from scheduler.exceptions import NotMaster
-from scheduler.look import Look, look
+from scheduler.look import Lease, Look, look
 from scheduler.models import Schedule
 from scheduler.plan import Plan, plans, seconds_to_next
 from scheduler.tick import tick
@@ -80,8 +80,16 @@ class Ticker(Loop):
                 found = plans(seen, election=self.election)
                 self._act(found, seen)
         self.election.passed()
+        return seconds_to_next(
+            found, now=clock.now(), at_most=self._patience(seen.lease)
+        )
+
+    def _patience(self, lease: Lease) -> float:
+        """Seconds to the next look: a standby is there when the lease it saw runs out."""
         at_most = LOOK if self.listener.healthy() else LOOK_DEAF
-        return seconds_to_next(found, now=clock.now(), at_most=at_most)
+        if self.election.term is not None or lease.expires_at is None or lease.free:
+            return at_most
+        return min(at_most, (lease.expires_at - clock.now()).total_seconds() + CLOSEST)
 
     def _look(self) -> Look:
         seen = look()

@@ -278,7 +278,7 @@ def _last_tick(asked: Question) -> Iterator[Finding]:
 
 
 def _last_run(asked: Question) -> Iterator[Finding]:
-    last = queries.last_run(asked.row.key, asked.tenant.pk)
+    last = queries.last_run(asked.row.key, tenant_id=asked.tenant.pk)
     if last is None:
         yield _fact("never_ran", f"There is no finished run for {asked.tenant.slug}.")
         return

@@ -152,5 +152,5 @@ def test_the_report_is_told_in_words():
             "adjusted": [],
         },
     )
-    assert ("pool", "size 12") in servers.report(row)
-    assert ("handlers", "a, b") in servers.report(row)
+    assert ("Pool", "size 12") in servers.report(row)
+    assert ("Handlers", "a, b") in servers.report(row)

@@ -9,9 +9,10 @@ def row(key: str, **values: object) -> Handler:
     return Handler(key=key, **{**defaults, **values})  # type: ignore[arg-type]
 
 
-# For real processes: two rows that tick often, one for whoever has work, one for all.
+# For real processes: rows that tick often, one for whoever has work, one for all.
 TIMETABLE: tuple[Handler, ...] = (
     row("probed", cadence="1s"),
-    row("plain", cadence="10s"),
+    row("gated", cadence="1s"),
+    row("plain", cadence="2s"),
     row("started", cadence="1h", at_start=True),
 )

@@ -125,7 +125,7 @@ def test_a_thousand_rows_cost_as_many_queries_as_one(
         )
         for n in range(1_000)
     )
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(18):
         page = text(client, LIST)
     assert "1,000 notifications match" in page
     assert page.count('name="id"') == 50

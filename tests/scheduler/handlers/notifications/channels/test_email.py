@@ -30,51 +30,64 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
-    "field", ["subject", "from_name", "recipient", "reply_to", "from_address", "tenant"]
-)
-@pytest.mark.parametrize("name", BAD)
-def test_no_field_can_inject_a_header_or_a_recipient_and_the_rest_is_sent_once(
-    smtp: MailServer, field: str, name: str
+def test_no_text_of_a_message_can_inject_a_header_or_a_recipient(
+    smtp: MailServer,
 ) -> None:
-    text = stored(BAD[name])
-    acme = factories.tenant("acme", name=text[:100] if field == "tenant" else "Acme")
-    config = {"from_name": text} if field == "from_name" else {}
-    config |= {"from_address": f"{text}@example.com"} if field == "from_address" else {}
-    channel = email(acme, smtp, config=config)
+    acme = factories.tenant("acme")
+    channel = email(acme, smtp)
     good = due(channel, "good@example.com")
-    values: dict[str, Any] = (
-        {"payload": {"reply_to": f"{text}@example.com"}} if field == "reply_to" else {}
-    )
-    values |= {"subject": text} if field == "subject" else {}
-    bad = due(
-        channel,
-        f"{text}@example.com" if field == "recipient" else "bad@example.com",
-        **values,
-    )
+    subjects, recipients, replies = [], [], []
+    for text in map(stored, BAD.values()):
+        subjects.append(due(channel, "bad@example.com", subject=text))
+        recipients.append(due(channel, f"{text}@example.com"))
+        replies.append(due(channel, payload={"reply_to": f"{text}@example.com"}))
+
+    outcome = deliver.run(context(acme))
+
+    assert (outcome.changed, outcome.failed) == (1 + len(BAD), 2 * len(BAD))
+    assert smtp.tried == ["good@example.com", *["bad@example.com"] * len(BAD)]
+    clean(smtp)
+    for row in [good, *subjects]:
+        row.refresh_from_db()
+        assert row.state == "sent"
+    for row in [*recipients, *replies]:
+        row.refresh_from_db()
+        assert row.state == "failed"
+        assert "is not an e-mail address" in row.last_error
+
+
+def test_no_text_of_a_channel_can_inject_a_header_or_a_recipient(
+    smtp: MailServer,
+) -> None:
+    acme = factories.tenant("acme")
+    named, wrong = [], []
+    for number, text in enumerate(map(stored, BAD.values())):
+        config = {"from_name": text}
+        named.append(due(email(acme, smtp, name=f"n{number}", config=config)))
+        config = {"from_address": f"{text}@example.com"}
+        wrong.append(due(email(acme, smtp, name=f"a{number}", config=config)))
 
     deliver.run(context(acme))
 
-    good.refresh_from_db()
-    bad.refresh_from_db()
+    assert smtp.recipients == ["anna@example.com"] * len(BAD)
+    clean(smtp)
+    for row in named:
+        row.refresh_from_db()
+        assert row.state == "sent"
+    for row in wrong:  # nobody gets through, and nothing is lost
+        row.refresh_from_db()
+        assert row.state == "pending"
+        assert "is not an e-mail address" in row.last_error
+
+
+def clean(smtp: MailServer) -> None:
+    """Nothing that was taken has a header or a body of somebody else's making."""
     for _, taken in smtp.taken:
         assert taken["Bcc"] is None
         assert taken["X-Evil"] is None
-        assert (
-            "Evil body" not in taken.get_body(("plain",)).get_content().splitlines()[:1]
-        )  # type: ignore[union-attr]
-    assert set(smtp.recipients) <= {"good@example.com", "bad@example.com"}
-    if field == "from_address":  # of the channel: nobody gets through, nothing is lost
-        assert (good.state, bad.state) == ("pending", "pending")
-        assert "is not an e-mail address" in good.last_error
-        return
-    assert smtp.recipients.count("good@example.com") == 1
-    assert good.state == "sent"
-    if field in {"recipient", "reply_to"}:
-        assert bad.state == "failed"
-        assert "is not an e-mail address" in bad.last_error
-    else:
-        assert bad.state == "sent"
+        assert len(taken.get_all("To")) == 1
+        text = taken.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+        assert text.startswith("How are you?")
 
 
 @pytest.mark.parametrize(
@@ -292,4 +305,6 @@ def test_the_password_is_used_and_never_written(
 def stored(text: str) -> str:
     """As it can reach a row: PostgreSQL keeps no NUL, and no database a lone surrogate."""
     without = text.replace("\udcd1", "\ufffd")
-    return without if connection.vendor == "sqlite" else without.replace("\x00", "")
+    return (
+        without if connection.vendor == "sqlite" else without.replace("\x00", "\u2400")
+    )
