@@ -236,13 +236,13 @@ def explain(attempts: Sequence[Attempt], lates: Mapping[UUID, LateRow]) -> list[
 
 
 def _explained(attempt: Attempt, late: LateRow, following: Attempt | None) -> str:
-    who = attempt.node or "Its worker"
+    who = words.shown(attempt.node) or "Its worker"
     taken = (
         ""
         if attempt.finished_at is None
         else f" at {words.precise(attempt.finished_at)[:8]}"
     )
-    then = f" and {following.node} took it" if following and following.node else ""
+    then = f" and {words.shown(following.node)} took it" if following and following.node else ""
     lost = {
         "abandoned": f"{who} did not renew its claim in time, so the claim was taken from it{taken}{then}.",
         "cancelled": f"An operator cancelled it{taken} while {who} was at it{then}.",
