@@ -79,13 +79,14 @@ def _from_template(name: str, context: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _engine() -> DjangoTemplates:
-    return _engine_of(tuple(str(folder) for folder in settings.TEMPLATES[0]["DIRS"]))
+    site: dict[str, Any] = settings.TEMPLATES[0]
+    return _engine_of(tuple(str(folder) for folder in site["DIRS"]))
 
 
 @cache
 def _engine_of(folders: tuple[str, ...]) -> DjangoTemplates:
     """The site's templates with `debug`: only then Django keeps the line that failed."""
-    site = settings.TEMPLATES[0]
+    site: dict[str, Any] = settings.TEMPLATES[0]
     options = {**site["OPTIONS"], "debug": True}
     own = {"NAME": "notifications", "DIRS": list(folders), "APP_DIRS": site["APP_DIRS"]}
     return DjangoTemplates({**own, "OPTIONS": options})

@@ -10,7 +10,8 @@ _NOW = "COALESCE(%(now)s::timestamptz, clock_timestamp())"
 # without it a select and an update need a transaction around them.
 CLAIM_ON_POSTGRESQL = f"""UPDATE notifications_notification
 SET state = 'sending', claim_id = %(claim)s, attempts = attempts + 1,
-  claimed_until = {_NOW} + %(lease)s, next_attempt_at = {_NOW} + %(lease)s
+  claimed_until = l.until, next_attempt_at = l.until
+FROM (SELECT {_NOW} + %(lease)s AS until) l
 WHERE id = ANY(ARRAY(
   SELECT n.id FROM notifications_notification n
   WHERE n.channel_id = %(channel)s AND n.next_attempt_at <= (SELECT {_NOW})

@@ -117,7 +117,7 @@ def test_claims_at_the_same_time_share_the_rows_and_none_is_claimed_twice() -> N
     assert len(set(taken)) == 60
 
 
-def test_the_claim_walks_its_index_among_5000_live_and_5000_sent_rows() -> None:
+def test_the_claim_walks_its_index_among_2500_live_and_2500_sent_rows() -> None:
     acme = factories.tenant()
     busy, quiet = email(acme, name="busy"), email(acme, name="quiet")
     now = clock.now()
@@ -131,10 +131,10 @@ def test_the_claim_walks_its_index_among_5000_live_and_5000_sent_rows() -> None:
     }
     waits = {**common, "channel": busy, "next_attempt_at": now - timedelta(seconds=1)}
     Notification.objects.bulk_create(
-        Notification(**sent, dedupe_key=f"s{n}") for n in range(5_000)
+        Notification(**sent, dedupe_key=f"s{n}") for n in range(2_500)
     )
     Notification.objects.bulk_create(
-        Notification(**waits, dedupe_key=f"w{n}") for n in range(5_000)
+        Notification(**waits, dedupe_key=f"w{n}") for n in range(2_500)
     )
     due(quiet)
 
