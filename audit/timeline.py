@@ -242,7 +242,11 @@ def _explained(attempt: Attempt, late: LateRow, following: Attempt | None) -> st
         if attempt.finished_at is None
         else f" at {words.precise(attempt.finished_at)[:8]}"
     )
-    then = f" and {words.shown(following.node)} took it" if following and following.node else ""
+    then = (
+        f" and {words.shown(following.node)} took it"
+        if following and following.node
+        else ""
+    )
     lost = {
         "abandoned": f"{who} did not renew its claim in time, so the claim was taken from it{taken}{then}.",
         "cancelled": f"An operator cancelled it{taken} while {who} was at it{then}.",

@@ -37,6 +37,12 @@ class OwnTenants(RecordedAdmin):
 
     tenant_path = "tenant_id"
 
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        """404, as on every other page: the stock way leads back with the id in a message."""
+        raise Http404
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Django's permission, and the role in the row's tenant."""
         return super().has_change_permission(request, obj) and self._administers(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from audit import words
@@ -62,7 +63,7 @@ class Effective:
     @property
     def reduced_words(self) -> str:
         """'8 on queue-2'."""
-        return f"{self.value} {self.where}"
+        return words.shown(f"{self.value} {self.where}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,14 +155,17 @@ def spread(
 
 def history(versions: Sequence[Setting], *, declaration: Declaration) -> list[Version]:
     """Versions, newest first, each with what it changed of the one before it."""
-    before = [each.values for each in versions[1:]] + [{}]
+    pairs = pairwise([*versions, None])
     return [
         Version(
             setting=each,
-            changes=changes(old, each.values, declaration=declaration),
+            changes=changes(
+                old.values if old else {}, each.values, declaration=declaration
+            ),
             in_force=place == 0,
         )
-        for place, (each, old) in enumerate(zip(versions, before, strict=True))
+        for place, (each, old) in enumerate(pairs)
+        if each is not None
     ]
 
 
@@ -283,7 +287,7 @@ def _plain(value: object) -> str:
     """A stored value as it is typed."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "" if value is None else str(value)
+    return "" if value is None else words.shown(str(value))
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -85,12 +85,12 @@ def test_a_page_costs_the_same_for_any_number_of_rows(
         ledger.change(who="anna", origin="admin", subject=str(number), verb="changed")
     boss.get(RUNS)
     live.refresh()  # what banners are made of is read every 5 s
-    # Session, user; tenants to suggest; page, medians, late, attempts; count. And what
+    # Session, user, the bell; tenants to suggest; page, medians, late, attempts; count. And what
     # PostgreSQL needs to give up in time: two savepoints with a time limit and its end.
-    with django_assert_num_queries(statements(8)):
+    with django_assert_num_queries(statements(9)):
         boss.get(RUNS)
     live.refresh()
-    with django_assert_num_queries(statements(4)):
+    with django_assert_num_queries(statements(5)):
         boss.get(CHANGES)
 
 

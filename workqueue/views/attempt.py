@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit import clock, page, queries, timeline, tracks, window
+from audit import clock, page, queries, timeline, tracks, window, words
 from audit.timeline import Attempt
 from workqueue import access, registry
 from workqueue.models import WorkItem
@@ -55,7 +55,9 @@ def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     return page.render(
         request,
         "workqueue/attempt.html",
-        title=f"{registry.title(found.attempt.handler)}, {found.attempt.tenant}",
+        title=words.shown(
+            f"{registry.title(found.attempt.handler)}, {found.attempt.tenant}"
+        ),
         group="Audit",
         short_id=f"{claim_id.hex[:8]}…{claim_id.hex[-4:]}",
         window=shown,

@@ -121,7 +121,7 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
     return page.render(
         request,
         "workqueue/item.html",
-        title=f"{registry.title(found.handler)}, {found.tenant_slug}",
+        title=words.shown(f"{registry.title(found.handler)}, {found.tenant_slug}"),
         group="Queue",
         crumbs=(("Items", reverse("admin:items")),),
         now=now,
