@@ -25,6 +25,7 @@ class Step:
     title: str
     at: datetime | None  # since when it is; null: not yet
     help: str = ""  # what to do, where it is not; `code` between backticks
+    lack: str = ""  # "a worker has reported": what is waited for
     address: str = ""  # where to do it
     button: str = ""
     due: datetime | None = None  # when it comes by itself
@@ -45,6 +46,14 @@ class FirstRun:
     def now(self) -> Step | None:
         """The first that is not."""
         return next((step for step in self.steps if step.at is None), None)
+
+    @property
+    def sentence(self) -> str:
+        """What it waits for."""
+        lacks = [step.lack for step in self.steps if step.at is None and step.lack]
+        if not lacks:
+            return "All is there: the first run comes with the next slot."
+        return f"It is ready for work when {' and '.join(lacks)}."
 
 
 def steps(master: Mastership, alive: Sequence[Process], *, now: datetime) -> FirstRun:
@@ -73,6 +82,7 @@ def _server(alive: Sequence[Process]) -> Step:
     started = [row.started_at for row in alive if row.kind == Node.Kind.SERVER]
     return Step(
         title="Server node alive" if started else "No server node has reported yet",
+        lack="a server node has reported",
         at=min(started, default=None),
         help=(
             "In modes `all` and `api` one starts by itself. Elsewhere:"
@@ -97,6 +107,7 @@ def _worker(alive: Sequence[Process]) -> Step:
     started = [row.started_at for row in alive if row.kind == Node.Kind.WORKER]
     return Step(
         title="Worker alive" if started else "No worker has reported yet",
+        lack="a worker has reported",
         at=min(started, default=None),
         help=(
             "In mode `all` one starts by itself within 10 s. Elsewhere: `uv run manage.py"
@@ -111,6 +122,7 @@ def _tenant(now: datetime) -> Step:
     each = sum(row.scope == "tenant" for row in registry.rows().values())
     return Step(
         title="First tenant",
+        lack="a tenant exists",
         at=now if there else None,
         help=(
             f"Only the platform tenant exists. {each} of the handlers run once for each tenant."

@@ -124,11 +124,9 @@ def _has_run() -> bool:
 def _first(found: dict[str, Any], *, now: datetime) -> dict[str, Any]:
     """A new installation: what it still lacks, in place of empty figures."""
     first = first_run.steps(found["master"], found["processes"], now=now)
-    age = min((step.at for step in first.steps if step.at), default=now)
-    lead = (
-        f"This installation is {words.duration(timedelta(seconds=round((now - age).total_seconds())))} old. "
-        "It is ready for work when a worker has reported and a tenant exists."
-    )
+    age = now - min((step.at for step in first.steps if step.at), default=now)
+    old = words.duration(timedelta(seconds=round(age.total_seconds())))
+    lead = f"This installation is {old} old. {first.sentence}"
     return {"title": "Welcome to Millrace", "lead": lead, "first": first}
 
 

@@ -25,6 +25,7 @@ KINDS = {
 }
 LEASE = ("holder", "node", "term", "since", "renewed_at", "expires_at")
 SKEWED = timedelta(seconds=5)  # shown as a warning from here on
+ELSEWHERE = ("slots", "adjusted")  # shown as limits, with their reason
 SILENT = 1.2  # beats without a sign of life, until which nobody worries
 
 
@@ -220,16 +221,22 @@ def report(node: Node) -> list[tuple[str, str]]:
     if not isinstance(node.report, Mapping):
         return []
     return [
-        (str(name).replace("_", " "), _said(value))
+        (_name(name).capitalize(), _said(value))
         for name, value in node.report.items()
-        if name != "adjusted"
+        if name not in ELSEWHERE
     ]
+
+
+def _name(key: object) -> str:
+    """`in_flight` reads "in flight"; names of settings stay as they are typed."""
+    text = str(key)
+    return text if text.isupper() else text.replace("_", " ")
 
 
 def _said(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{str(name).replace('_', ' ')} {_said(one)}"
+            f"{_name(name)} {_said(one)}"
             for name, one in value.items()
             if one not in ("", None)
         )

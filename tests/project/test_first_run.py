@@ -28,6 +28,10 @@ def test_an_installation_that_was_only_migrated_waits_for_a_server():
     assert found.done == 1
     assert found.now is not None
     assert found.now.title == "No server node has reported yet"
+    assert found.sentence == (
+        "It is ready for work when a server node has reported"
+        " and a worker has reported and a tenant exists."
+    )
 
 
 def test_each_step_is_done_when_its_thing_is_there():
@@ -49,6 +53,7 @@ def test_each_step_is_done_when_its_thing_is_there():
     factories.node("worker")
     factories.tenant("acme")
     assert done() == [True, True, True, True, True, False]
+    assert steps().sentence == "All is there: the first run comes with the next slot."
 
 
 def test_the_next_slot_is_said_and_that_its_item_waits_for_a_worker():
