@@ -20,12 +20,12 @@ class TranscriptHandler(logging.Handler):
     nothing is ever added to, or forgotten on, a logger.
     """
 
-    def handle(self, record: logging.LogRecord) -> bool | logging.LogRecord:
+    def handle(self, record: logging.LogRecord) -> bool:
         """As the base class does, without its lock: emit shares nothing, and runs must not line up."""
         passed = self.filter(record)
         if passed:
             self.emit(passed if isinstance(passed, logging.LogRecord) else record)
-        return passed
+        return bool(passed)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand the formatted record, traceback included, to the sink."""

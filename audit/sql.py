@@ -102,7 +102,8 @@ STATEMENT_TIMEOUT = "SELECT set_config('statement_timeout', %s, true)"
 
 # --- audit.ledger and audit.transcript
 
-PREPARE_AFTER = 5  # executions; psycopg's own default, which Django switches off
+# psycopg's own default, in executions. Django switches preparing off.
+PREPARE_AFTER = 5
 
 # The columns that the ledger writes and how PostgreSQL is told their types. JSON
 # travels as text: psycopg has no binary form for it.
