@@ -298,13 +298,13 @@ def test_a_lock_on_its_row_neither_hangs_it_nor_piles_up_backends(
     wait_until(backend, within=5)
     with transaction.atomic():
         Node.objects.select_for_update().get(pk=me.id)
-        wait_until(lambda: beat._failures >= 3, within=15)
+        wait_until(lambda: beat._failures >= 4, within=20)
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                 " AND application_name LIKE 'millrace%beat'"
             )
-            assert cursor.fetchone()[0] <= 1
+            assert cursor.fetchone()[0] <= 2  # one that ends, and the present one
     wait_until(beat.fresh, within=10)
 
 
