@@ -84,7 +84,7 @@ class DatabaseNow(models.Func):
     in conditions on indexed columns: a volatile function never uses an index.
     """
 
-    output_field = models.DateTimeField()  # type: ignore[assignment]
+    output_field = models.DateTimeField()
 
     def __init__(self, *, once: bool = False) -> None:
         """`once`: evaluate it one time per statement."""
@@ -92,22 +92,22 @@ class DatabaseNow(models.Func):
         self.once = once
 
     def as_sql(
-        self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any
-    ) -> tuple[str, list[Any]]:
+        self, compiler: Any, connection: BaseDatabaseWrapper, *_: Any, **__: Any
+    ) -> tuple[str, tuple[Any, ...]]:
         """clock_timestamp(), which SQLite has as a registered function."""
         if _fixed is not None:
             value = connection.ops.adapt_datetimefield_value(_fixed)
             cast = "%s::timestamptz" if connection.vendor == "postgresql" else "%s"
-            return cast, [value]
-        return ("(SELECT clock_timestamp())" if self.once else "clock_timestamp()"), []
+            return cast, (value,)
+        return ("(SELECT clock_timestamp())" if self.once else "clock_timestamp()"), ()
 
 
-def later(seconds: float) -> models.Expression:
+def later(seconds: float) -> DatabaseNow:
     """The database's clock plus `seconds`, inside the statement."""
     return _Shifted(seconds)
 
 
-def earlier(age: timedelta) -> models.Expression:
+def earlier(age: timedelta) -> DatabaseNow:
     """The database's clock minus `age`, once per statement: for conditions on indexed columns."""
     return _Shifted(-age.total_seconds(), once=True)
 
@@ -121,16 +121,14 @@ class _Shifted(DatabaseNow):
         self.seconds = seconds
 
     def as_sql(
-        self, compiler: Any, connection: BaseDatabaseWrapper, **_: Any
-    ) -> tuple[str, list[Any]]:
+        self, compiler: Any, connection: BaseDatabaseWrapper, *_: Any, **__: Any
+    ) -> tuple[str, tuple[Any, ...]]:
         """An interval on PostgreSQL; SQLite's registered function takes the shift."""
         if connection.vendor == "postgresql":
             text, params = super().as_sql(compiler, connection)
-            return f"({text} + make_interval(secs => %s::float8))", [
-                *params,
-                self.seconds,
-            ]
-        return "clock_timestamp(%s)", [self.seconds]
+            shifted = f"({text} + make_interval(secs => %s::float8))"
+            return shifted, (*params, self.seconds)
+        return "clock_timestamp(%s)", (self.seconds,)
 
 
 def uuid7(moment: datetime | None = None) -> UUID:
