@@ -57,11 +57,7 @@ def launch(*, arguments: list[str], directory: Path, wanted: str) -> int:
         children = [
             Child(
                 name,
-                arguments=[
-                    *_without_db(arguments),
-                    "-o",
-                    f"cache_dir=.pytest_cache/{name}",
-                ],
+                arguments=_for_child(arguments, name),
                 directory=directory,
                 env=_environment(
                     name, folder=folder, stack=stack, second=name != names[0]
@@ -141,12 +137,15 @@ def _show(output: bytes) -> None:
     sys.stdout.flush()
 
 
-def _without_db(arguments: list[str]) -> list[str]:
+def _for_child(arguments: list[str], name: str) -> list[str]:
+    """The same, without --db, and with a cache of its own: both write at once."""
     left = list(arguments)
     while "--db" in left:
         at = left.index("--db")
         del left[at : at + 2]
-    return [a for a in left if not a.startswith("--db=")]
+    left = [argument for argument in left if not argument.startswith("--db=")]
+    cached = not any("no:cacheprovider" in argument for argument in left)
+    return [*left, "-o", f"cache_dir=.pytest_cache/{name}"] if cached else left
 
 
 def _environment(

@@ -32,6 +32,6 @@ def test_every_id_is_used_once():
     assert sorted(found) == sorted(set(found))
 
 
-@pytest.mark.parametrize("id", sorted(set(ids_in(SOURCES))))
-def test_every_check_has_a_test(id: str):
-    assert any(id in test.read_text() for test in TESTS)
+def test_every_check_has_a_test():
+    told = "\n".join(test.read_text() for test in TESTS)
+    assert [id for id in sorted(set(ids_in(SOURCES))) if id not in told] == []

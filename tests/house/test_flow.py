@@ -1,11 +1,10 @@
 """The flow can be read: no signals, one reader of the environment."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-from tests.house.sources import ROOT, SOURCES, imports, name, tree
+from tests.house.sources import SOURCES, imports, name, tree
 
 pytestmark = pytest.mark.once
 
@@ -14,7 +13,10 @@ SIGNALS = (
     "django.db.models.signals",
     "django.core.signals",
     "django.contrib.auth.signals",
+    "django.db.backends.signals",
 )
+# SQLite's registered functions have no other way in.
+CONNECTION_CREATED = ("audit/apps.py", "django.db.backends.signals.connection_created")
 # settings reads it; start hands it on; gunicorn and wsgi name the settings module in it;
 # the check looks for misspelt names.
 ENVIRONMENT = {
@@ -23,32 +25,29 @@ ENVIRONMENT = {
     "project/gunicorn.py",
     "project/wsgi.py",
     "project/checks.py",
+    # bench hands it on to the processes that it measures.
+    "project/bench/server.py",
 }
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_nothing_happens_by_signal(path: Path):
+def test_nothing_happens_by_signal():
     found = [
-        (module, line) for module, line in imports(path) if module.startswith(SIGNALS)
-    ]
-    connection = [
-        module
+        (name(path), module)
+        for path in SOURCES
         for module, _ in imports(path)
-        if module.startswith("django.db.backends.signals")
+        if module.startswith(SIGNALS)
     ]
-    assert found == []
-    # SQLite's registered functions have no other way in.
-    assert connection == [] or path == ROOT / "audit" / "apps.py"
+    assert found == [CONNECTION_CREATED]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_only_settings_reads_the_environment(path: Path):
-    found = [
-        node.lineno
+def test_only_settings_reads_the_environment():
+    found = {
+        name(path)
+        for path in SOURCES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "os"
         and node.attr in ("environ", "getenv", "environb")
-    ]
-    assert found == [] or name(path) in ENVIRONMENT
+    }
+    assert found <= ENVIRONMENT

@@ -1,6 +1,7 @@
 """Where things stand: a handler's file, its row and its test share one name."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,10 @@ def test_every_handler_file_is_on_the_timetable_and_every_row_has_a_file():
     assert on_disk == {row.key for row in TIMETABLE}
 
 
-@pytest.mark.parametrize("key", [row.key for row in TIMETABLE])
-def test_every_row_imports(key: str):
-    assert callable(registry.load(key))
-    registry.due(key)
+def test_every_row_imports():
+    for row in TIMETABLE:
+        assert callable(registry.load(row.key))
+        registry.due(row.key)
 
 
 def test_every_domain_folder_is_an_installed_app():
@@ -55,30 +56,33 @@ def test_every_domain_folder_is_an_installed_app():
     } == folders
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_module_is_longer_than_400_lines(path: Path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_no_module_is_longer_than_400_lines():
+    lengths = {name(path): len(path.read_text().splitlines()) for path in SOURCES}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_every_module_has_a_test_in_the_mirrored_folder(path: Path):
+def mirrored(path: Path) -> bool:
     """tests/<app>/test_<module>.py; a part of a larger story may stand in its neighbour's."""
     relative = path.relative_to(ROOT)
     if path.stem in UNMIRRORED or {"management", "models"} & set(relative.parts):
-        return
+        return True
     folder = ROOT / "tests" / relative.parent
     tests = [*folder.glob("test_*.py"), *folder.parent.glob("test_*.py")]
-    own = [test for test in tests if f"{test.stem}_".startswith(f"test_{path.stem}_")]
     module = ".".join(relative.with_suffix("").parts)
-    assert own or any(module in told for told in map(imported, tests)), (
-        f"tests/{relative.parent}/test_{path.stem}.py is missing"
-    )
+    return any(
+        f"{test.stem}_".startswith(f"test_{path.stem}_") for test in tests
+    ) or any(module in imported(test) for test in tests)
 
 
+@cache
 def imported(test: Path) -> set[str]:
     """The modules that a test imports, under both readings of `from a import b`."""
     found = {module for module, _ in imports(test)}
     return found | {module.rpartition(".")[0] for module in found}
+
+
+def test_every_module_has_a_test_in_the_mirrored_folder():
+    assert [name(path) for path in SOURCES if not mirrored(path)] == []
 
 
 COMMANDS = [
@@ -88,17 +92,20 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=name)
-def test_every_command_is_called_by_a_test(path: Path):
-    called = [
-        test
+def test_every_command_is_called_by_a_test():
+    words = {
+        node.value
         for test in TESTS
         for node in ast.walk(tree(test))
-        if isinstance(node, ast.Constant) and node.value == path.stem
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert [name(path) for path in COMMANDS if path.stem not in words] == []
+
+
+def test_every_command_has_help_with_an_example():
+    missing = [
+        name(path)
+        for path in COMMANDS
+        if f"manage.py {path.stem}" not in path.read_text()
     ]
-    assert called
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=name)
-def test_every_command_has_help_with_an_example(path: Path):
-    assert f"manage.py {path.stem}" in path.read_text()
+    assert missing == []

@@ -11,7 +11,9 @@ from tests.house.sources import ROOT
 pytestmark = pytest.mark.once
 
 # Written so that this file does not find itself.
-PLACES = re.compile("|".join((r"/wo[r]k/", r"/tmp/mill[r]ace", r"pyp[i]\.org", r"python[h]osted")))
+PLACES = re.compile(
+    "|".join((r"/wo[r]k/", r"/t[m]p/millrace", r"pyp[i]\.org", r"python[h]osted"))
+)
 TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".txt", ".yaml", ".yml", ""}
 
 
