@@ -37,9 +37,12 @@ def launch(
                 "--demo makes tenants and keeps their e-mails: not with DJANGO_ENV=production"
             )
         _prepare(mode, environment=given, check=check)
+        # Before the demo, which has something to tell the administrator.
+        first = mode.admin and mode.migrates
+        password = welcome.administrator() if first else None
         processes, more = _with_demo(mode, given) if with_demo else (mode.processes, {})
         if mode.admin:
-            _prepare_admin(mode, more=more, say=say)
+            _prepare_admin(mode, password=password, more=more, say=say)
         connections.close_all()
         return Supervisor(
             processes,
@@ -73,10 +76,14 @@ def _with_demo(
 
 
 def _prepare_admin(
-    mode: Mode, *, more: dict[str, str], say: Callable[[str], None]
+    mode: Mode,
+    *,
+    password: str | None,
+    more: dict[str, str],
+    say: Callable[[str], None],
 ) -> None:
     if settings.PRODUCTION:
         if not (Path(settings.STATIC_ROOT or "") / "staticfiles.json").exists():
             call_command("collectstatic", interactive=False, verbosity=0)
     elif mode.migrates:
-        say(welcome.banner(password=welcome.administrator(), more=more))
+        say(welcome.banner(password=password, more=more))

@@ -1,9 +1,11 @@
 """forms: a channel's name and kind first, then the fields of its kind."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from django import forms
+from django.forms.utils import pretty_name
 
 from scheduler.handlers.notifications.channels import border
 from scheduler.handlers.notifications.models import Channel
@@ -106,5 +108,7 @@ def config_fields(kind: str) -> Mapping[str, forms.Field]:
     """The kind's own fields, by the names that they have in the form."""
     if kind not in border.MODULES:
         return {}
-    fields = border.module(kind).ConfigForm.base_fields
+    fields = deepcopy(border.module(kind).ConfigForm.base_fields)
+    for name, field in fields.items():
+        field.label = field.label or pretty_name(name)  # not that of the prefixed name
     return {f"{PREFIX}{name}": field for name, field in fields.items()}

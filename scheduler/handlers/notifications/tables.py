@@ -33,12 +33,12 @@ class NotificationTable(Table):
     mark = column("Select", td="mr-hide", hidden=True)
     created = column("Created", td="end nl mr-nowrap", newest_first=True)
     state = column("State", td="first nl")
-    subject = column("Subject", td="w")
+    subject = column("Subject", td="w", th="wide")
     recipient = column("Recipient", td="nw")
     channel = column("Channel", td="nw")
     tenant = column("Tenant", td="nl nw")
     attempts = column("Attempts", td="n", th="n")
-    result = column("Result", td="w last", th="wide")
+    result = column("Result", td="w last")
 
     caption = "Notifications, newest first"
 
