@@ -63,8 +63,16 @@ class Missed:
 class Cadence(Protocol):
     """What every cadence can say of itself."""
 
-    words: str  # "Daily at 23:00"
-    period: timedelta  # the shortest distance of two slots in the near future
+    @property
+    def words(self) -> str:
+        """'Daily at 23:00'."""
+
+    @property
+    def period(self) -> timedelta:
+        """The shortest distance of two slots in the near future."""
+
+    def __hash__(self) -> int:
+        """Its answers can be remembered."""
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first slot later than `moment`; None: there is none within 50 years."""

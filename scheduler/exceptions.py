@@ -25,5 +25,5 @@ class HandlerPaused(SchedulerError):
     """The handler is paused; confirm to run it all the same."""
 
 
-class StepFailed(SchedulerError):
-    """A step of the bootstrap failed."""
+class LeaseGone(SchedulerError):
+    """The row of scheduler_masterlease is gone: nobody can be master. Bring it back with id 1 and a term no lower than the newest tick's."""

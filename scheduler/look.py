@@ -5,7 +5,7 @@ force along (`workqueue.live`) and is a sample of the database's clock.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from django.db import connection
 
 from audit import clock
 from scheduler import sql
+from scheduler.exceptions import LeaseGone
 from workqueue import live
 from workqueue.live import Live
 
@@ -56,7 +57,7 @@ class Look:
 
 
 def look() -> Look:
-    """Look. Raises DatabaseError where the database is away."""
+    """Look. Raises DatabaseError where the database is away, LeaseGone where its row is."""
     fixed = clock.fixed()
     sent = clock.steady()
     with connection.cursor() as cursor:
@@ -65,6 +66,8 @@ def look() -> Look:
         cursor.execute(sql.LOOK[connection.vendor], [fixed, fixed])
         row = cursor.fetchone()
     received = clock.steady()
+    if row is None:
+        raise LeaseGone
     now, holder, node, term, since, expires_at, free, schedules, *columns = row
     if clock.fixed() is None:
         clock.sample(database=_required(now), sent=sent, received=received)
@@ -86,15 +89,9 @@ def look() -> Look:
 
 
 def _schedule(values: dict[str, Any]) -> ScheduleRow:
-    moments = {"last_slot", "since", "run_requested_at"}
-    return ScheduleRow(
-        **{
-            field.name: _moment(values[field.name])
-            if field.name in moments
-            else values[field.name]
-            for field in fields(ScheduleRow)
-        }
-    )
+    moments = ("last_slot", "since", "run_requested_at")
+    read: dict[str, Any] = {name: _moment(values[name]) for name in moments}
+    return ScheduleRow(**{**values, **read})
 
 
 def _uuid(value: UUID | str | None) -> UUID | None:

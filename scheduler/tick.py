@@ -74,7 +74,8 @@ def tick(
             Tick.objects.filter(pk=record.pk).update(**asdict(found))
     except IntegrityError:
         # Its Tick exists although Schedule does not know: somebody set it back by SQL.
-        return _take_note(row.key, cause, election)
+        _take_note(row.key, cause, election)
+        return None
     _say(row.key, cause, found)
     return found
 

@@ -71,7 +71,7 @@ def enqueue(
     aged = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
         cursor.execute(sql.with_age(text) if aged else text, params)
-        made = cursor.rowcount == 1
+        made = bool(cursor.rowcount == 1)
         if made and aged:
             _warn_of_age(cursor.fetchone(), key=key, tenant=tenant.slug)
     if made:
@@ -137,7 +137,7 @@ def _insert(
     text, params = _statement(call.row, found, origin)
     with connection.cursor() as cursor:
         cursor.execute(text, params)
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 def _statement(row: Handler, found: Compiled, origin: Origin) -> Compiled:

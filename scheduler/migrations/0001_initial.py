@@ -4,82 +4,124 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='BootstrapStep',
+            name="BootstrapStep",
             fields=[
-                ('name', models.CharField(max_length=100, primary_key=True, serialize=False)),
-                ('applied_at', models.DateTimeField()),
-                ('term', models.BigIntegerField()),
-                ('result', models.TextField(blank=True, default='')),
+                (
+                    "name",
+                    models.CharField(max_length=100, primary_key=True, serialize=False),
+                ),
+                ("applied_at", models.DateTimeField()),
+                ("term", models.BigIntegerField()),
+                ("result", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.CreateModel(
-            name='Schedule',
+            name="Schedule",
             fields=[
-                ('key', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('last_slot', models.DateTimeField(null=True)),
-                ('since', models.DateTimeField()),
-                ('effective', models.CharField(blank=True, default='', max_length=200)),
-                ('problem', models.TextField(blank=True, default='')),
-                ('cadence', models.CharField(blank=True, default='', max_length=100)),
-                ('cadence_who', models.CharField(blank=True, default='', max_length=150)),
-                ('cadence_at', models.DateTimeField(null=True)),
-                ('cadence_why', models.TextField(blank=True, default='')),
-                ('run_requested_at', models.DateTimeField(null=True)),
-                ('run_requested_by', models.CharField(blank=True, default='', max_length=150)),
-                ('run_requested_why', models.TextField(blank=True, default='')),
+                (
+                    "key",
+                    models.CharField(max_length=64, primary_key=True, serialize=False),
+                ),
+                ("last_slot", models.DateTimeField(null=True)),
+                ("since", models.DateTimeField()),
+                ("effective", models.CharField(blank=True, default="", max_length=200)),
+                ("problem", models.TextField(blank=True, default="")),
+                ("cadence", models.CharField(blank=True, default="", max_length=100)),
+                (
+                    "cadence_who",
+                    models.CharField(blank=True, default="", max_length=150),
+                ),
+                ("cadence_at", models.DateTimeField(null=True)),
+                ("cadence_why", models.TextField(blank=True, default="")),
+                ("run_requested_at", models.DateTimeField(null=True)),
+                (
+                    "run_requested_by",
+                    models.CharField(blank=True, default="", max_length=150),
+                ),
+                ("run_requested_why", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.CreateModel(
-            name='MasterLease',
+            name="MasterLease",
             fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('holder', models.UUIDField(null=True)),
-                ('node', models.CharField(blank=True, default='', max_length=200)),
-                ('term', models.BigIntegerField(default=0)),
-                ('since', models.DateTimeField(null=True)),
-                ('renewed_at', models.DateTimeField(null=True)),
-                ('expires_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.SmallIntegerField(
+                        default=1, primary_key=True, serialize=False
+                    ),
+                ),
+                ("holder", models.UUIDField(null=True)),
+                ("node", models.CharField(blank=True, default="", max_length=200)),
+                ("term", models.BigIntegerField(default=0)),
+                ("since", models.DateTimeField(null=True)),
+                ("renewed_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='masterlease_is_one_row')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("id", 1)), name="masterlease_is_one_row"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Tick',
+            name="Tick",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('handler', models.CharField(max_length=64)),
-                ('trigger', models.CharField(choices=[('slot', 'Slot'), ('start', 'Start'), ('operator', 'Operator')], max_length=10)),
-                ('slot', models.DateTimeField()),
-                ('at', models.DateTimeField()),
-                ('term', models.BigIntegerField()),
-                ('lateness_ms', models.BigIntegerField(default=0)),
-                ('merged', models.IntegerField(default=1)),
-                ('enqueued', models.IntegerField(default=0)),
-                ('reruns', models.IntegerField(default=0)),
-                ('still_waiting', models.IntegerField(default=0)),
-                ('still_running', models.IntegerField(default=0)),
-                ('held', models.IntegerField(default=0)),
-                ('paused', models.IntegerField(default=0)),
-                ('blocked', models.IntegerField(default=0)),
-                ('blocked_tenants', models.JSONField(default=list)),
-                ('not_eligible', models.JSONField(default=dict)),
-                ('missed', models.IntegerField(default=0)),
-                ('paused_slots', models.IntegerField(default=0)),
-                ('who', models.CharField(blank=True, default='', max_length=150)),
-                ('why', models.TextField(blank=True, default='')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("handler", models.CharField(max_length=64)),
+                (
+                    "trigger",
+                    models.CharField(
+                        choices=[
+                            ("slot", "Slot"),
+                            ("start", "Start"),
+                            ("operator", "Operator"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("slot", models.DateTimeField()),
+                ("at", models.DateTimeField()),
+                ("term", models.BigIntegerField()),
+                ("lateness_ms", models.BigIntegerField(default=0)),
+                ("merged", models.IntegerField(default=1)),
+                ("enqueued", models.IntegerField(default=0)),
+                ("reruns", models.IntegerField(default=0)),
+                ("still_waiting", models.IntegerField(default=0)),
+                ("still_running", models.IntegerField(default=0)),
+                ("held", models.IntegerField(default=0)),
+                ("paused", models.IntegerField(default=0)),
+                ("blocked", models.IntegerField(default=0)),
+                ("blocked_tenants", models.JSONField(default=list)),
+                ("not_eligible", models.JSONField(default=dict)),
+                ("missed", models.IntegerField(default=0)),
+                ("paused_slots", models.IntegerField(default=0)),
+                ("who", models.CharField(blank=True, default="", max_length=150)),
+                ("why", models.TextField(blank=True, default="")),
             ],
             options={
-                'indexes': [models.Index(fields=['at'], name='tick_by_time')],
-                'constraints': [models.UniqueConstraint(fields=('handler', 'trigger', 'slot'), name='tick_one_per_handler_trigger_and_slot')],
+                "indexes": [models.Index(fields=["at"], name="tick_by_time")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("handler", "trigger", "slot"),
+                        name="tick_one_per_handler_trigger_and_slot",
+                    )
+                ],
             },
         ),
     ]

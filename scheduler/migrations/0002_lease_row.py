@@ -1,9 +1,13 @@
+from typing import Any
+
 from django.db import migrations
 
 
-def make_lease_row(apps, schema_editor):
+def make_lease_row(apps: Any, schema_editor: Any) -> None:
     """The one row that elections compete for."""
-    lease = apps.get_model("scheduler", "MasterLease").objects.using(schema_editor.connection.alias)
+    lease = apps.get_model("scheduler", "MasterLease").objects.using(
+        schema_editor.connection.alias
+    )
     lease.get_or_create(id=1)
 
 

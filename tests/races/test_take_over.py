@@ -265,6 +265,24 @@ def test_masters_killed_one_after_the_other_lose_and_double_no_slot(
     assert Tick.objects.filter(trigger="start").count() == 1
 
 
+@postgresql
+def test_a_scheduler_outlives_the_loss_of_all_its_connections(
+    start: Start, tenants: None, sound: None
+) -> None:
+    """The database was restarted, a pooler hung up, an operator terminated the backends."""
+    processes = start(2)
+    ticks_after(look().now)
+    for _ in range(5):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name LIKE 'millrace%'"
+            )
+        ticks_after(look().now, count=1)
+    ticks_after(look().now)
+    assert [process.popen.poll() for process in processes] == [None, None]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("check",), ("migrate", "--check"), ("shell", "-c", "import project.urls")],

@@ -9,8 +9,9 @@ from django.db import connection
 
 from audit import clock
 from scheduler.election import Election
+from scheduler.exceptions import LeaseGone
 from scheduler.look import look
-from scheduler.models import Schedule
+from scheduler.models import MasterLease, Schedule
 from tests import factories
 from workqueue import live, pauses, policy
 from workqueue.models import Pause
@@ -95,3 +96,9 @@ def test_a_look_takes_no_lock_and_opens_no_transaction() -> None:
 def test_an_empty_database_is_looked_at_too() -> None:
     factories.platform()
     assert look().schedules == {}
+
+
+def test_a_lease_whose_row_is_gone_says_what_to_do() -> None:
+    MasterLease.objects.all().delete()
+    with pytest.raises(LeaseGone, match="Bring it back with id 1"):
+        look()
