@@ -179,7 +179,8 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
         if not self.is_bound:
             return self.queryset.all()
         self.errors  # noqa: B018 - reading it cleans the form
-        return self.filter_queryset(self.queryset.all())
+        found: QuerySet[Any] = self.filter_queryset(self.queryset.all())
+        return found
 
     @property
     def chips(self) -> list[Chip]:

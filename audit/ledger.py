@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, connection
 
-from audit import clock, partitions, sql, text
+from audit import clock, partitions, sql, text, wire
 from audit.models import Change, Event, LateResult, NodeEvent
 
 MOST = 2**31 - 1  # what a counter's column can hold; stands for that many or more
@@ -261,7 +261,7 @@ def _record(columns: dict[str, Sequence[Any]], finish_id: UUID) -> None:
         name: values if len(values) > 1 else values[0]
         for name, values in columns.items()
     }
-    sql.send(sql.insert_runs(varying), {**params, "finish_id": finish_id})
+    wire.send(sql.insert_runs(varying), {**params, "finish_id": finish_id})
 
 
 def _record_sqlite(

@@ -1,13 +1,6 @@
-"""sql: what the ORM cannot say about the ledger, and the way to send it fast."""
+"""sql: what the ORM cannot say about the ledger, and nothing else."""
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
-
-from django.conf import settings
-from django.db import connection
-from psycopg import Cursor
-from psycopg.types.numeric import Int8BinaryDumper
 
 # --- audit.partitions (PostgreSQL only: SQLite has plain tables)
 
@@ -102,9 +95,6 @@ STATEMENT_TIMEOUT = "SELECT set_config('statement_timeout', %s, true)"
 
 # --- audit.ledger and audit.transcript
 
-# psycopg's own default, in executions. Django switches preparing off.
-PREPARE_AFTER = 5
-
 # The columns that the ledger writes and how PostgreSQL is told their types. JSON
 # travels as text: psycopg has no binary form for it.
 RUN_TYPES = {
@@ -179,24 +169,6 @@ INSERT INTO audit_line (claim_id, seq, at, level, text)
 SELECT * FROM unnest(%(claim_id)b::uuid[], %(seq)b::int8[], %(at)b::timestamptz[], %(level)b::int8[], %(text)b::text[])
 """
 INSERT_LINE = "INSERT INTO audit_line (claim_id, seq, at, level, text) VALUES (%s, %s, %s, %s, %s)"
-
-
-def send(statement: str, params: Mapping[str, Any]) -> int:
-    """Send a batch to PostgreSQL with server-side binding; how many rows it wrote.
-
-    Django's own cursor merges parameters into the text, which costs more than the
-    statement for arrays of a hundred. Prepared only where a session is ours to keep.
-    """
-    connection.ensure_connection()
-    connection.validate_no_broken_transaction()
-    raw = connection.connection
-    if settings.DATABASE_LISTEN and raw.prepare_threshold is None:
-        raw.prepare_threshold = PREPARE_AFTER
-    with connection.wrap_database_errors, Cursor(raw) as cursor:
-        # psycopg picks a type by the size of each number; one type is one prepared statement.
-        cursor.adapters.register_dumper(int, Int8BinaryDumper)
-        cursor.execute(statement, params, prepare=settings.DATABASE_LISTEN)
-        return cursor.rowcount
 
 
 # --- audit.queries

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from audit import clock, mask, partitions, sql, text
+from audit import clock, mask, partitions, sql, text, wire
 
 LINES = 100_000  # lines of a transcript that are kept
 BYTES = 10_000_000  # bytes of text that are kept, as they lie in memory
@@ -191,7 +191,9 @@ def store(lines: Sequence[LineRow]) -> None:
     for some in batched(lines, AT_ONCE, strict=False):
         if connection.vendor == "postgresql":
             columns = map(list, zip(*some, strict=True))
-            sql.send(sql.INSERT_LINES, dict(zip(LineRow._fields, columns, strict=True)))
+            wire.send(
+                sql.INSERT_LINES, dict(zip(LineRow._fields, columns, strict=True))
+            )
         else:
             at = connection.ops.adapt_datetimefield_value
             rows = [

@@ -131,6 +131,8 @@ def list_context(
         "rows": found.rows,
         "table_html": table.as_html(request),
         "slow": found.slow,
+        # The newest page refreshes itself; what is being read further down stays.
+        "live": not found.newer,
         "matches": "" if found.slow else keyset.matches(keyset.count(filters.qs), one),
         "first_at": found.first_at,
         "last_at": found.last_at,

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F, Func, QuerySet, Value
 
-from audit import clock
+from audit import clock, wire
 from workqueue import sql
 from workqueue.models import WorkItem
 
@@ -109,7 +109,11 @@ def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Cla
 
 
 def claim_suspect(
-    handlers: Sequence[str], *, node_id: UUID, node: str, paused_tenants: Collection[int]
+    handlers: Sequence[str],
+    *,
+    node_id: UUID,
+    node: str,
+    paused_tenants: Collection[int],
 ) -> list[Claimed]:
     """Claim one item that a dead process held. Only for a process in which nothing runs."""
     if connection.vendor == "postgresql":
@@ -120,7 +124,7 @@ def claim_suspect(
             "node": node,
             "now": clock.fixed(),
         }
-        return sql.fast(sql.CLAIM_SUSPECT, params, row=Claimed._make)
+        return wire.fetch(sql.CLAIM_SUSPECT, params, row=Claimed._make)
     due = _due(paused_tenants).filter(handler__in=handlers, recoveries__gt=0)
     with transaction.atomic():
         return _take(due, 1, node_id, node)
@@ -152,7 +156,7 @@ def _claim_postgresql(
         params[f"{group}_from_id"] = [start[1] for start in starts]
     params["slow_total"] = demand.slow_total
     params["fast_total"] = sum(demand.fast.values())
-    return sql.fast(sql.CLAIM, params, row=Claimed._make)
+    return wire.fetch(sql.CLAIM, params, row=Claimed._make)
 
 
 def _claim_sqlite(demand: Demand, node_id: UUID, node: str, _: Marks) -> list[Claimed]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from audit.ledger import LateRecord, RunRecord
 from django.db import DatabaseError, DataError, IntegrityError, connection, transaction
 from django.db.models import F, Value
 
-from audit import clock, ledger, queries, transcript
+from audit import clock, ledger, queries, transcript, wire
+from audit.ledger import LateRecord, RunRecord
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.context import Outcome
@@ -91,7 +91,7 @@ def _close(
     away = [f for f in batch if not again(f)] if back else list(batch)
     with transaction.atomic():
         if connection.vendor == "postgresql":
-            sql.fast(sql.FINISHING, {})
+            wire.fetch(sql.FINISHING, {})
         closed = _delete(away)
         kept = [f for f in away if f.attempt.claimed.id not in closed]
         if kept:  # the tick asked for one more run meanwhile, or the claim is lost
@@ -116,7 +116,9 @@ def _delete(batch: Sequence[Finished]) -> set[int]:
     ids = [f.attempt.claimed.id for f in batch]
     claims = [f.attempt.claimed.claim_id for f in batch]
     if connection.vendor == "postgresql":
-        return {row[0] for row in sql.fast(sql.FINISH, {"ids": ids, "claims": claims})}
+        return {
+            row[0] for row in wire.fetch(sql.FINISH, {"ids": ids, "claims": claims})
+        }
     rows = WorkItem.objects.filter(id__in=ids, claim_id__in=claims, rerun=False)
     found = set(rows.values_list("id", flat=True))
     WorkItem.objects.filter(id__in=found).delete()
@@ -136,7 +138,7 @@ def _return(back: Sequence[tuple[Finished, Again]]) -> set[int]:
             "errors": [a.error for _, a in back],
             "now": clock.fixed(),
         }
-        return {row[0] for row in sql.fast(sql.FINISH_AGAIN, params)}
+        return {row[0] for row in wire.fetch(sql.FINISH_AGAIN, params)}
     return {f.attempt.claimed.id for f, a in back if _return_sqlite(f, a)}
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import uuid4
 
-from audit.ledger import RunRecord
 from django.db import transaction
 
 from audit import clock, ledger
 from workqueue import wakeup
+from workqueue.ended import run_of
 from workqueue.finish import RETURNED
 from workqueue.models import WorkItem
 
@@ -40,9 +39,7 @@ def cancel(
     def act(item: WorkItem) -> str | None:
         if item.status == WorkItem.Status.HELD:
             return None
-        _record(
-            item, error=f"cancelled by {who}: {why}" if why else f"cancelled by {who}"
-        )
+        _record(item, by=f"cancelled by {who}", why=why)
         item.delete()
         return "cancelled"
 
@@ -104,7 +101,7 @@ def drop(
     def act(item: WorkItem) -> str | None:
         if item.status != WorkItem.Status.HELD:
             return None
-        _record(item, error=f"dropped by {who}: {why}" if why else f"dropped by {who}")
+        _record(item, by=f"dropped by {who}", why=why)
         item.delete()
         return "dropped"
 
@@ -165,28 +162,7 @@ def _each(
     return results
 
 
-def _record(item: WorkItem, *, error: str) -> None:
-    """The Run of an item that an operator ended; a waiting one had no claim to take its id from."""
-    now: datetime = clock.now()
-    record = RunRecord(
-        id=item.claim_id or clock.uuid7(now),
-        item_id=item.pk,
-        tenant_id=item.tenant_id,
-        tenant=item.tenant_slug,
-        handler=item.handler,
-        dedup_key=item.dedup_key,
-        tick_id=item.tick_id,
-        trigger=item.trigger,
-        slot=item.slot,
-        enqueued_at=item.enqueued_at,
-        claimed_at=item.claimed_at,
-        started_at=item.started_at,
-        finished_at=now,
-        node_id=item.node_id,
-        node=item.node,
-        attempt=item.attempts,
-        recoveries=item.recoveries,
-        outcome="cancelled",
-        error=error,
-    )
-    ledger.record([record], finish_id=uuid4())
+def _record(item: WorkItem, *, by: str, why: str) -> None:
+    summary = f"{by}: {why}" if why else by
+    run = run_of(item, outcome="cancelled", now=clock.now(), summary=summary)
+    ledger.record([run], finish_id=uuid4())

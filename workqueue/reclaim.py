@@ -7,16 +7,16 @@ transaction, so that a late finish finds it.
 """
 
 import logging
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit import clock, ledger
-from audit.ledger import RunRecord
 from workqueue import finish, wakeup
+from workqueue.ended import run_of
 from workqueue.models import Node, WorkItem
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def _reclaim_batch(
         for row in rows:
             because = reason or _because(row, beats)
             outcome, error = _settle(row, because=because, recovery=recovery)
-            records.append(_run_of(row, outcome=outcome, error=error, now=now))
+            records.append(run_of(row, outcome=outcome, error=error, now=now))
         if records:
             ledger.record(records, finish_id=uuid4())
     for row in rows:
@@ -91,7 +91,7 @@ def _reclaim_batch(
     return len(rows)
 
 
-def _because(row: WorkItem, beats: dict[UUID, object]) -> str:
+def _because(row: WorkItem, beats: Mapping[UUID, datetime]) -> str:
     beat = beats.get(row.node_id) if row.node_id else None
     last = (
         f"last heartbeat {beat:%Y-%m-%d %H:%M:%S} UTC"
@@ -134,27 +134,3 @@ def _held(text: str, recoveries: int) -> dict[str, object]:
         "last_error": text,
         "recoveries": recoveries,
     }
-
-
-def _run_of(row: WorkItem, *, outcome: str, error: str, now: object) -> RunRecord:
-    return RunRecord(
-        id=row.claim_id,
-        item_id=row.id,
-        tenant_id=row.tenant_id,
-        tenant=row.tenant_slug,
-        handler=row.handler,
-        dedup_key=row.dedup_key,
-        tick_id=row.tick_id,
-        trigger=row.trigger,
-        slot=row.slot,
-        enqueued_at=row.enqueued_at,
-        claimed_at=row.claimed_at,
-        started_at=row.started_at,
-        finished_at=now,
-        node_id=row.node_id,
-        node=row.node,
-        attempt=row.attempts,
-        recoveries=row.recoveries,
-        outcome=outcome,
-        error=error,
-    )

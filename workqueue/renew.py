@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from audit import clock
+from audit import clock, wire
 from workqueue import finish, node, sql
 from workqueue.finisher import Finisher
 from workqueue.models import WorkItem
@@ -70,12 +70,12 @@ def renew(*, node_id: UUID, in_memory: set[UUID], beat: timedelta) -> Renewal:
             "now": clock.fixed(),
             "beat_s": beat.total_seconds(),
         }
-        rows = sql.fast(sql.RENEW, params)
+        rows = wire.fetch(sql.RENEW, params)
     else:
         mine = WorkItem.objects.executing().filter(node_id=node_id)
         before = clock.now() - beat
         rows = [
-            (i, c, at < before)
+            (i, c, at is not None and at < before)
             for i, c, at in mine.values_list("id", "claim_id", "claimed_at")
         ]
         if rows:

@@ -8,7 +8,7 @@ failed outcome with the type named: the worker lives.
 import logging
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -107,7 +107,7 @@ def _door() -> Door:
     return door
 
 
-def _tidy(mine: list[BaseDatabaseWrapper]) -> None:
+def _tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:
     """Give connections back; what a handler left open is rolled back, never handed on."""
     for connection in mine:
         if connection.in_atomic_block or connection.needs_rollback:

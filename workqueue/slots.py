@@ -42,11 +42,11 @@ class Slots:
         stopping: Callable[[], bool],
     ) -> None:
         """`done` takes each finished attempt; nothing starts while `ready` says False."""
-        self.waiting: dict[UUID, Attempt] = {}
-        self.running: dict[UUID, Attempt] = {}
-        self.stuck: dict[
-            UUID, Attempt
-        ] = {}  # failed by time limit; their threads go on
+        # By the attempt itself: hashing a UUID costs more than all else that slots do.
+        self.waiting: dict[Attempt, Attempt] = {}
+        self.running: dict[Attempt, Attempt] = {}
+        # Failed by time limit; their threads go on.
+        self.stuck: dict[Attempt, Attempt] = {}
         self.offered = 0  # threads wanted
         self._done, self._ready, self._stopping = done, ready, stopping
         self._urgent: deque[Attempt] = deque()  # claimed into a free slot
@@ -136,27 +136,27 @@ class Slots:
     def _slot(self) -> None:
         try:
             while self._tokens.get():
-                while (
-                    not self._ready()
-                ):  # a worker that cannot reach the database starts nothing
+                # A worker that cannot reach the database starts nothing.
+                while not self._ready():
                     time.sleep(0.1)
-                attempt = (
-                    self._urgent.popleft() if self._urgent else self._pop_prefetched()
-                )
-                if (
-                    attempt is not None
-                    and self.waiting.pop(attempt, None)
-                    and not self._run(attempt)
-                ):
+                attempt = self._next()
+                if attempt and self._is_mine(attempt) and not self._run(attempt):
                     return
         finally:
             connections.close_all()
 
-    def _pop_prefetched(self) -> Attempt | None:
-        try:
-            return self._prefetched.popleft()
-        except IndexError:  # an urgent one was taken for this token by another slot
-            return self._urgent.popleft() if self._urgent else None
+    def _next(self) -> Attempt | None:
+        # The first again: what made a token may have gone to another slot meanwhile.
+        for queue in (self._urgent, self._prefetched, self._urgent):
+            try:
+                return queue.popleft()
+            except IndexError:
+                continue
+        return None
+
+    def _is_mine(self, attempt: Attempt) -> bool:
+        """Take it out of what waits. False: it was handed back."""
+        return self.waiting.pop(attempt, None) is not None
 
     def _run(self, attempt: Attempt) -> bool:
         """Run it to its end. False: its time limit replaced this thread meanwhile."""

@@ -1,15 +1,10 @@
-"""The few statements the ORM cannot say, and the way to send them fast.
+"""The few statements the ORM cannot say.
 
 PostgreSQL only: on SQLite one writer holds the database, so the ORM inside an
 IMMEDIATE transaction says the same.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
-
-from django.conf import settings
-from django.db import connection
-from psycopg import Cursor
+from typing import Final
 
 # A UUIDv7 made by the server: 48 bits of milliseconds over a random version 4, then
 # the version's two bits. The ORM has no expression for it below PostgreSQL 18.
@@ -43,6 +38,8 @@ _LOOK = f"""SELECT p.id FROM unnest(%({{0}}_handlers)s::text[], %({{0}}_limits)s
     ORDER BY i.not_before, i.id LIMIT h.n FOR UPDATE SKIP LOCKED
   ) p LIMIT %({{0}}_total)s"""
 
+# Two looks in one statement, so that an idle pass costs one: handlers that need a free
+# slot each share what is free, those with short runs may be claimed ahead.
 CLAIM = f"""{_TAKE}
 WHERE w.id = ANY(ARRAY({_LOOK.format("slow")}) || ARRAY({_LOOK.format("fast")}))
 RETURNING {_CLAIMED}"""
@@ -85,22 +82,6 @@ RENEW = f"""UPDATE workqueue_workitem SET renewed_at = {_NOW}
 WHERE id = ANY(ARRAY(SELECT id FROM workqueue_workitem
   WHERE status = 'executing' AND node_id = %(node_id)s FOR UPDATE SKIP LOCKED))
 RETURNING id, claim_id, claimed_at < {_NOW} - make_interval(secs => %(beat_s)s)"""
-
-
-def fast(
-    statement: str, params: Mapping[str, Any], *, row: Callable[..., Any] | None = None
-) -> list[Any]:
-    """Send a hot statement with server-side binding and binary results; return its rows.
-
-    Django's own cursor merges parameters into the text, which costs more than the
-    statement for arrays of a hundred. Prepared only where a session is ours to keep.
-    """
-    connection.ensure_connection()
-    with Cursor(connection.connection) as cursor:
-        if row is not None:
-            cursor.row_factory = lambda _: row
-        cursor.execute(statement, params, prepare=settings.DATABASE_LISTEN, binary=True)
-        return cursor.fetchall()
 
 
 # --- workqueue.live

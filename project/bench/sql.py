@@ -1,5 +1,10 @@
 """Statements of the benchmark: filling tables, and the limits that plain psycopg reaches."""
 
+# Databases of the benchmark's own, beside whatever the server has. No model is one.
+DROP_DATABASE = 'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'
+CREATE_DATABASE = 'CREATE DATABASE "{name}"'
+
+# Twenty thousand rows are made where they lie.
 TENANTS = """INSERT INTO workqueue_tenant (slug, name, is_platform, is_active, modules, time_zone)
 SELECT 'bench-' || g, 'Bench ' || g, FALSE, TRUE, '[]', 'UTC' FROM generate_series(1, %(count)s) g"""
 
@@ -17,27 +22,28 @@ _RUN = """kind, item_id, tenant_id, tenant, handler, dedup_key, trigger, slot, e
   skipped, failed, summary, error, transcript, line_count, dropped_lines, finish_id"""
 _LINE = "'2026-01-01T00:00:00.000000Z INFO nothing to do for bench-' || "
 
+# Finished runs, as many as wanted, without running anything.
 HISTORY = f"""INSERT INTO audit_run (id, {_RUN})
 SELECT gen_random_uuid(), 'item', g, 1 + g %% 20000, 'bench-' || g %% 20000, 'noop', '', 'slot', now(), now(),
   now(), now(), now() - g * interval '1 ms', gen_random_uuid(), 'bench, 1', 1, 0, 'succeeded', 1, 0, 0, 0, '', '',
   {_LINE} g, 1, 0, gen_random_uuid()
 FROM generate_series(1, %(count)s) g"""
 
+# The limits: what one plain client does in turn. Nothing of the engine is in them.
 CLAIM = """UPDATE workqueue_workitem SET status = 'executing', claim_id = gen_random_uuid(),
   node_id = %(node)s, node = 'bench, 1', claimed_at = now(), renewed_at = now(), started_at = now(),
   attempts = attempts + 1
 WHERE id = ANY(ARRAY(SELECT id FROM workqueue_workitem WHERE status = 'pending' AND handler = 'noop'
   AND not_before <= (SELECT clock_timestamp()) ORDER BY not_before, id LIMIT 100 FOR UPDATE SKIP LOCKED))
 RETURNING id, claim_id, tenant_id, tenant_slug, handler, slot, enqueued_at, not_before, claimed_at, attempts"""
-
 DELETE = "DELETE FROM workqueue_workitem WHERE id = ANY(%(ids)s)"
-
 INSERT = f"""INSERT INTO audit_run (id, {_RUN})
 SELECT c.claim, 'item', c.id, c.tenant_id, c.tenant, 'noop', '', 'slot', now(), now(), now(), now(), now(),
   %(node)s, 'bench, 1', 1, 0, 'succeeded', 1, 0, 0, 0, '', '', {_LINE} c.id, 1, 0, %(node)s
 FROM unnest(%(claims)s::uuid[], %(ids)s::bigint[], %(tenants)s::bigint[], %(slugs)s::text[])
   AS c(claim, id, tenant_id, tenant)"""
 
+# The least that a tick is: one INSERT … SELECT.
 TICK = """INSERT INTO workqueue_workitem (tenant_id, tenant_slug, handler, dedup_key, status,
   not_before, enqueued_at, trigger, slot, time_limit_s, abandon, retry_attempts, retry_base_s,
   retry_cap_s, node, attempts, failures, recoveries, rerun, last_error, held_reason)
@@ -45,6 +51,8 @@ SELECT id, slug, 'noop', '', 'pending', now(), now(), 'slot', now(), 3600, 'requ
   FALSE, '', '' FROM workqueue_tenant WHERE is_active
 ON CONFLICT DO NOTHING"""
 
+# What came of a measure, and how long it took by the database's own clock.
+NOW = "SELECT clock_timestamp()"
 LEFT = "SELECT EXISTS (SELECT FROM workqueue_workitem)"
 SPAN = "SELECT extract(epoch FROM max(finished_at) - min(claimed_at)), count(*) FROM audit_run WHERE claimed_at > %(since)s"
 FIFTHS = """SELECT part, count(*), extract(epoch FROM max(finished_at) - min(finished_at))
@@ -53,6 +61,17 @@ GROUP BY part ORDER BY part"""
 TRANSACTIONS_OF = (
     "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %(name)s"
 )
+
 # A lease that somebody else holds for an hour: who starts now is standby.
 FOREIGN_LEASE = """UPDATE scheduler_masterlease SET holder = gen_random_uuid(), node = 'elsewhere, 1', term = term + 1,
   since = now(), renewed_at = now(), expires_at = now() + interval '1 hour'"""
+
+# Each measure begins with the log written out and, where it says so, fresh or no statistics.
+CHECKPOINT = "CHECKPOINT"
+ANALYZE = "ANALYZE"
+VACUUM = "VACUUM ANALYZE"
+EMPTY = "TRUNCATE workqueue_workitem"
+
+# A reader that keeps its snapshot, so that vacuum can remove nothing.
+HOLD = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+LOOK = "SELECT 1 FROM workqueue_tenant LIMIT 1"

@@ -19,7 +19,7 @@ def test_cancelling_a_waiting_item_records_a_run_and_who_did_it(acme: Tenant) ->
     assert (result.done, result.text) == (True, "cancelled")
     assert not WorkItem.objects.exists()
     run = Run.objects.get()
-    assert (run.outcome, run.error, run.tenant, run.claimed_at) == (
+    assert (run.outcome, run.summary, run.tenant, run.claimed_at) == (
         "cancelled",
         "cancelled by olga: CHG-1",
         "acme",
@@ -56,7 +56,7 @@ def test_a_held_item_is_released_with_a_clean_slate(acme: Tenant) -> None:
 def test_a_dropped_item_leaves_a_run(acme: Tenant) -> None:
     item = factories.item(acme, "act", status="held", trigger="call")
     assert operate.drop([item.pk], **BY)[0].done
-    assert Run.objects.get().error == "dropped by olga: CHG-1"
+    assert Run.objects.get().summary == "dropped by olga: CHG-1"
 
 
 def test_what_does_not_fit_is_refused_with_a_sentence_and_the_others_go_on(

@@ -193,9 +193,28 @@ def test_of_200_tenants_20_go_at_random_while_items_come_in_and_nobody_else_lose
     ticker.join(10)
     assert not problems
     gone = {tenant.pk for tenant in leaving}
-    # What was live is recorded; what a tick committed after the last look is shown as
-    # an item without a tenant, and ended by the worker that meets it.
+    # What was live is recorded; what a tick committed after the last look is an item
+    # without a tenant, and ended by the next worker that looks.
+    tenancy.cancel_orphans()
+    assert not WorkItem.objects.filter(tenant_id__in=gone).exists()
     for tenant in set(tenants) - set(leaving):
         assert WorkItem.objects.filter(tenant_id=tenant.pk).count() >= 5
     assert set(Run.objects.values_list("tenant_id", flat=True)) <= gone
     assert set(Run.objects.values_list("outcome", flat=True)) <= {"cancelled"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_item_that_a_tick_made_for_a_removed_tenant_ends_as_cancelled() -> None:
+    kept, gone = factories.tenant(), factories.tenant()
+    item(kept, "a.kept")
+    item(gone, "a.late")
+    Tenant.objects.filter(pk=gone.pk).delete()
+    assert tenancy.cancel_orphans() == 1
+    assert [i.handler for i in WorkItem.objects.all()] == ["a.kept"]
+    run = Run.objects.get()
+    assert (run.handler, run.outcome, run.summary) == (
+        "a.late",
+        "cancelled",
+        "its tenant was removed",
+    )
+    assert tenancy.cancel_orphans() == 0

@@ -1,19 +1,15 @@
 """stamp: say when it started, on the clock that all processes of a machine share."""
 
-import os
 import time
+from pathlib import Path
 
 from workqueue.context import Context, Outcome
 
-_file: list[int] = []
-
 
 def run(ctx: Context) -> Outcome:
-    """Append "<dedup key> <monotonic nanoseconds>" to the file named by BENCH_STAMPS."""
+    """Append "<name> <monotonic nanoseconds>" to a file; the dedup key is "<file> <name>"."""
     moment = time.monotonic_ns()
-    if not _file:
-        _file.append(
-            os.open(os.environ["BENCH_STAMPS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        )
-    os.write(_file[0], b"%s %d\n" % (ctx.dedup_key.encode(), moment))
+    file, _, name = ctx.dedup_key.partition(" ")
+    with Path(file).open("a") as stamps:
+        stamps.write(f"{name} {moment}\n")
     return Outcome(seen=1)

@@ -91,9 +91,9 @@ def test_a_bad_number_is_refused_and_the_range_is_named(
     ],
 )
 def test_a_bad_choice_is_refused_and_the_choices_are_named(
-    boss: Client, name: str, range: str, value: str
+    boss: Client, name: str, said: str, value: str
 ):
-    assert range in text(boss.post(PAGE, {**GOOD, name: value, "_version": "0"}), 400)
+    assert said in text(boss.post(PAGE, {**GOOD, name: value, "_version": "0"}), 400)
     assert not Setting.objects.exists()
 
 
