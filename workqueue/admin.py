@@ -59,11 +59,13 @@ class OwnTenants(RecordedAdmin):
         return obj is None or access.administers(request, self.tenant_of(obj))
 
 
-class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
+class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
     """Who may see the tenant."""
 
+    # The stock table has a head without a word, which screen readers stumble over.
     model = Membership
     extra = 0
+    fields = (("user", "role"),)
 
     def get_autocomplete_fields(self, request: HttpRequest) -> Any:
         """Found by typing, where the reader may see all people anyway."""
@@ -226,6 +228,7 @@ class TenantAdmin(OwnTenants):
                 ),
             ),
             status=400 if problem else 200,
+            quiet=True,
             tenant=tenant,
             items=keyset.shown(keyset.count(WorkItem.objects.filter(tenant=tenant))),
             members=tenant.memberships.count(),

@@ -6,6 +6,7 @@ stock forms would let anybody with change_user tick the box.
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as StockGroupAdmin
 from django.contrib.auth.admin import UserAdmin as StockUserAdmin
@@ -15,6 +16,17 @@ from django.http import HttpRequest
 from audit import page
 from audit.admin import RecordedAdmin
 from workqueue import access
+
+
+class Boxes:
+    """Many to choose from as boxes: the stock double list names its parts to nobody."""
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest | None, **kwargs: Any
+    ) -> Any:
+        """A box each."""
+        kwargs["widget"] = forms.CheckboxSelectMultiple
+        return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]
 
 
 class PlatformOnly(RecordedAdmin):
@@ -55,7 +67,7 @@ class PlatformOnly(RecordedAdmin):
         )
 
 
-class UserAdmin(PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(Boxes, PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
     """People. Only a superuser makes, or touches, what could become one."""
 
     list_display = (
@@ -91,7 +103,7 @@ class UserAdmin(PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
         )
 
 
-class GroupAdmin(PlatformOnly, StockGroupAdmin):
+class GroupAdmin(Boxes, PlatformOnly, StockGroupAdmin):
     """Sets of permissions. They are given by superusers."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

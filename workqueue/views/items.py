@@ -192,6 +192,7 @@ def _ask(
         group="Queue",
         crumbs=(("Items", reverse("admin:items")),),
         status=400 if problem else 200,
+        quiet=True,
         verb=verb,
         button=verb.button.format(what=what),
         keep=verb.keep,

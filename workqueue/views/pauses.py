@@ -166,6 +166,7 @@ def pause(request: HttpRequest) -> HttpResponse:
         lead=CONSEQUENCE,
         crumbs=(("Pauses", reverse("admin:pauses")),),
         status=400 if form.errors else 200,
+        quiet=True,
         form=form,
     )
 
@@ -197,6 +198,7 @@ def resume(request: HttpRequest, pause_id: int) -> HttpResponse:
         crumbs=(("Pauses", reverse("admin:pauses")),),
         status=400 if problem else 200,
         now=now,
+        quiet=True,
         pause=found,
         what=_what(found),
         until=_until(found, now),

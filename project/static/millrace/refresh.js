@@ -17,7 +17,7 @@
   const busy = () => {
     const at = document.activeElement;
     const typing = at && live().contains(at) && at.matches("input, select, textarea");
-    return typing || live().querySelector("details[open], dialog[open]") || !getSelection().isCollapsed;
+    return typing || live().querySelector('details[open], dialog[open], input[form="act"]:checked') || !getSelection().isCollapsed;
   };
   const age = () => {
     const seconds = Math.round((Date.now() - loaded) / 1000);

@@ -1,0 +1,246 @@
+"""The operator's daily work in a real browser: follow a run, find failures, change a setting.
+
+Runs once: what a browser sees does not depend on the database.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, expect
+
+from audit import clock, transcript
+from audit.ledger import LateRecord, record_late
+from audit.transcript import LineRow
+from tests import factories, screens
+from workqueue import live, pauses, policy
+from workqueue.models import Setting, Tenant, WorkItem
+
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
+SETTING = "/admin/settings/worker-node-configuration/"
+
+
+def write(claim_id: UUID, first: int, last: int, *, level: int = logging.INFO) -> None:
+    at = clock.now()
+    transcript.store(
+        [LineRow(claim_id, n, at, level, f"number {n}") for n in range(first, last + 1)]
+    )
+
+
+@pytest.fixture
+def acme(transactional_db: None) -> Tenant:
+    return factories.tenant("acme")
+
+
+@pytest.fixture
+def page(
+    live_server: Any, browser: Browser, acme: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Page]:
+    """Signed in; what the console says, the policy's refusals among it, fails the test."""
+    # Playwright keeps an event loop in this thread, in which Django would refuse to ask the database.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    factories.superuser("operator")
+    context = browser.new_context(
+        base_url=live_server.url,
+        viewport={"width": 1440, "height": 1600},
+        reduced_motion="reduce",
+    )
+    page, said = context.new_page(), []
+    page.on(
+        "console",
+        lambda message: (
+            said.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    page.on("pageerror", lambda problem: said.append(str(problem)))
+    page.goto("/admin/login/")
+    page.locator("#id_username").fill("operator")
+    page.locator("#id_password").fill("password")
+    page.locator("[type=submit]").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    live.forget()
+    yield page
+    # 400 is the answer to a refused form, and the browser reports every one.
+    refused = [text for text in said if "400 (Bad Request)" not in text]
+    context.close()
+    live.forget()
+    assert refused == []
+
+
+def test_a_setting_is_refused_then_saved_and_stands_in_the_history(page: Page):
+    page.goto(SETTING)
+    page.get_by_label("WORKER_CONCURRENCY").fill("0")
+    page.get_by_role("button", name="Save version 1").click()
+    expect(
+        page.get_by_text("0 is below the range. Enter a number from 1 to 500.")
+    ).to_be_visible()
+    page.get_by_label("WORKER_CONCURRENCY").fill(" 12 ")
+    page.get_by_label("Why", exact=True).fill("CHG-2240")
+    page.get_by_role("button", name="Save version 1").click()
+    expect(page.get_by_text("Version 1 is saved.")).to_be_visible()
+    expect(page.get_by_text("“CHG-2240”")).to_be_visible()
+    expect(page.get_by_label("WORKER_CONCURRENCY")).to_have_value("12")
+    assert Setting.objects.get().values == {"WORKER_CONCURRENCY": 12}
+
+
+def test_a_transcript_is_followed_to_its_end_and_is_the_same_after_a_reload(
+    page: Page, acme: Tenant
+):
+    item = screens.executing(acme)
+    write(item.claim_id, 1, 60)
+    page.goto(f"/admin/run/{item.claim_id}/")
+    expect(page.locator("#L60")).to_be_in_viewport()
+    write(item.claim_id, 61, 70)
+    expect(page.locator("#L70")).to_be_in_viewport(timeout=15_000)
+    # Who scrolls up is left in peace.
+    page.locator("#log-lines").hover()
+    page.mouse.wheel(0, -5000)
+    expect(page.get_by_role("button", name="Follow")).to_have_attribute(
+        "aria-pressed", "false"
+    )
+    write(item.claim_id, 71, 75, level=logging.WARNING)
+    expect(page.locator("#L75")).to_be_attached(timeout=15_000)
+    expect(page.locator("#L1")).to_be_in_viewport()
+    item.delete()
+    screens.run(acme, id=item.claim_id, line_count=75, summary="all done")
+    expect(page.locator("#follow")).to_have_count(0, timeout=15_000)
+    expect(page.locator("#lead")).to_contain_text("Succeeded")
+    expect(page.locator("#logcount")).to_contain_text("75")
+    before = page.locator("#log-lines > div[id]").evaluate_all(
+        "lines => lines.map(line => line.id)"
+    )
+    page.reload()
+    after = page.locator("#log-lines > div[id]").evaluate_all(
+        "lines => lines.map(line => line.id)"
+    )
+    assert before == after == [f"L{n}" for n in range(1, 76)]
+    page.get_by_role("button", name="Warnings").click()
+    expect(page.locator("#L70")).to_be_hidden()
+    expect(page.locator("#L71")).to_be_visible()
+
+
+def test_a_link_to_a_line_opens_it_wherever_it_stands(page: Page, acme: Tenant):
+    run = screens.run(acme, line_count=2500)
+    write(run.id, 1, 2500)
+    page.goto(f"/admin/run/{run.id}/#L12")
+    expect(page.locator("#L12")).to_be_in_viewport()
+    page.goto(f"/admin/run/{run.id}/")
+    page.get_by_role("link", name="Load earlier").click()
+    expect(page.locator("#L501")).to_be_attached()
+    expect(page.locator("#log-lines > div[id^=L]")).to_have_count(2000)
+
+
+def test_failures_are_filtered_and_the_filter_is_a_link(page: Page, acme: Tenant):
+    screens.run(acme, summary="went well")
+    screens.run(acme, outcome="failed", error="550 5.1.1 no such user")
+    page.goto("/admin/audit/runs/")
+    page.get_by_role("link", name="Failures").click()
+    expect(page.get_by_text("550 5.1.1 no such user")).to_be_visible()
+    expect(page.get_by_text("went well")).to_have_count(0)
+    page.get_by_text("Add filter…").click()
+    page.get_by_label("Ran over").fill("1 h")
+    page.locator(".mr-panel").get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("No run matches these 2 filters")).to_be_visible()
+    page.goto(page.url)
+    page.get_by_role("link", name="Remove filter Ran").click()
+    expect(page.get_by_text("550 5.1.1 no such user")).to_be_visible()
+
+
+def test_items_are_selected_and_cancelled_with_a_reason(page: Page, acme: Tenant):
+    screens.pending(acme)
+    page.goto("/admin/items/")
+    page.get_by_label("Select").check()
+    page.get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel this item?")).to_be_visible()
+    page.get_by_label("Why").fill("rules were half saved")
+    page.get_by_role("button", name="Cancel this item").click()
+    expect(page.get_by_text("1\u00a0item cancelled.")).to_be_visible()
+    assert not WorkItem.objects.exists()
+
+
+def violations(page: Page, **options: Any) -> str:
+    found = Axe().run(page, options=options)
+    return "" if found.violations_count == 0 else found.generate_report()
+
+
+@pytest.fixture
+def everything(page: Page, acme: Tenant) -> list[str]:
+    """The addresses of all pages in a state with everything on them."""
+    now = clock.now()
+    policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="wave")
+    policy.save({"WORKER_CONCURRENCY": 12}, who="anna", origin="command", why="calmer")
+    for used, version in ((12, 2), (8, 1)):
+        why = "Its pool of 12 connections serves 8." if used == 8 else ""
+        factories.node(
+            report={
+                "slots": {"asked": 12, "used": used, "why": why},
+                "settings_version": version,
+                "policy": {"ENQUEUE_MODE": "every"},
+            }
+        )
+    first = screens.run(
+        acme,
+        item_id=901,
+        outcome="abandoned",
+        error="silent for 61 s",
+        started_at=now - timedelta(seconds=90),
+    )
+    second = screens.executing(
+        acme, id=901, attempts=2, progress={"seen": 3, "failed": 1, "more": [1]}
+    )
+    write(second.claim_id, 1, 1500, level=logging.ERROR)
+    record_late(
+        LateRecord(
+            claim_id=first.id, node_id=None, node="queue-2, 1", tenant_id=acme.pk, tenant="acme", handler=first.handler,
+            started_at=first.started_at, finished_at=now, outcome="succeeded", transcript="its last line",
+        )
+    )  # fmt: skip
+    failed = screens.run(
+        acme,
+        outcome="failed",
+        error="550 5.1.1 no such user",
+        summary="sent 2 of 3",
+        details={"a": 1},
+    )
+    held = screens.held(factories.tenant(), last_error="its worker stopped")
+    paused = pauses.pause(
+        scope="tenant", tenant=acme, reason="moving", who="anna", origin="admin"
+    )
+    # Without the lists in their plain state: tests/project/test_browser.py opens those.
+    return [
+        "/admin/audit/runs/?since=odd&tenant=acme", "/admin/audit/runs/?text=nothing+like+it",
+        f"/admin/run/{first.id}/", f"/admin/run/{second.claim_id}/", f"/admin/run/{failed.id}/",
+        "/admin/items/", f"/admin/items/{held.pk}/", f"/admin/items/act/?verb=drop&item={held.pk}&item=901",
+        "/admin/settings/?q=zebra", SETTING, f"{SETTING}restore/1/",
+        "/admin/pauses/pause/", f"/admin/pauses/{paused.pk}/resume/",
+        f"/admin/workqueue/tenant/{acme.pk}/change/", f"/admin/workqueue/tenant/{acme.pk}/remove/",
+        "/admin/workqueue/membership/add/", "/admin/auth/group/add/",
+        f"/admin/auth/user/{User.objects.get().pk}/change/",
+    ]  # fmt: skip
+
+
+def test_every_page_is_in_order_for_axe_in_both_themes_and_fits_a_phone(
+    page: Page, everything: Callable[..., Any]
+):
+    wrong: dict[str, dict[str, str]] = {}
+    for address in everything:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.goto(address)
+        expect(page.locator("main h1")).to_be_visible()
+        found = {"light": violations(page)}
+        page.emulate_media(color_scheme="dark")
+        found["dark"] = violations(page, runOnly=["color-contrast"])
+        page.set_viewport_size({"width": 390, "height": 900})
+        width = page.evaluate("document.documentElement.scrollWidth")
+        found["phone"] = f"{width} px wide" if width > 390 else ""
+        if problems := {where: what for where, what in found.items() if what}:
+            wrong[address] = problems
+    assert wrong == {}, "\n".join(
+        f"{address}: {found}" for address, found in wrong.items()
+    )
