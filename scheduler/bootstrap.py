@@ -11,12 +11,11 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from django.db import DatabaseError, InterfaceError, connection
 from django.utils.module_loading import import_string
 
 from audit import clock
 from scheduler.election import Election
-from scheduler.exceptions import NotMaster
+from scheduler.exceptions import NotMaster, connection_lost
 from scheduler.look import Look
 from scheduler.models import BootstrapStep, Tick
 from scheduler.plan import Plan, pause_of
@@ -62,10 +61,7 @@ def _do(name: str, step: Callable[[], object], election: Election) -> bool:
     except NotMaster:
         raise
     except Exception as problem:
-        if (
-            isinstance(problem, DatabaseError | InterfaceError)
-            and not connection.is_usable()
-        ):
+        if connection_lost(problem):
             raise
         logger.exception("bootstrap step failed step=%s", name)
         return False

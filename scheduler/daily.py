@@ -8,12 +8,11 @@ else belongs to the archival policies.
 import logging
 from datetime import timedelta
 
-from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import Max
 
 from audit import clock, ledger
 from scheduler.election import Election
-from scheduler.exceptions import NotMaster
+from scheduler.exceptions import NotMaster, connection_lost
 from scheduler.models import Tick
 from workqueue.models import Node
 
@@ -32,10 +31,7 @@ def daily(election: Election) -> None:
         except NotMaster:
             raise
         except Exception as problem:
-            if (
-                isinstance(problem, DatabaseError | InterfaceError)
-                and not connection.is_usable()
-            ):
+            if connection_lost(problem):
                 raise
             logger.exception("daily act failed act=%s", act.__name__)
         election.passed()

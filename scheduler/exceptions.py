@@ -1,5 +1,10 @@
 """What can go wrong when time ticks. The docstring is the message."""
 
+from django.db import InterfaceError, InternalError, OperationalError
+
+# Lost connections, servers that shut down, transactions that stood idle for too long.
+LOST = ("08", "57P", "25P03")
+
 
 class SchedulerError(Exception):
     """The scheduler could not do what was asked."""
@@ -27,3 +32,11 @@ class HandlerPaused(SchedulerError):
 
 class LeaseGone(SchedulerError):
     """The row of scheduler_masterlease is gone: nobody can be master. Bring it back with id 1 and a term no lower than the newest tick's."""
+
+
+def connection_lost(problem: Exception) -> bool:
+    """Whether the connection, or the database, went: nobody's own fault."""
+    if not isinstance(problem, OperationalError | InterfaceError | InternalError):
+        return False
+    state = getattr(problem.__cause__, "sqlstate", None)
+    return state is None or state.startswith(LOST)

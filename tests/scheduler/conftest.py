@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from scheduler import plan
+from scheduler import ticker as ticker_module
 from scheduler.election import Election
+from scheduler.ticker import Ticker
 from tests.scheduler import timetable_for_tests
 from tests.scheduler.timetable_for_tests import row
-from workqueue import live, node, registry
+from workqueue import connections, live, node, registry, wakeup
+from workqueue.beat import Beat
 from workqueue.node import Me
 from workqueue.registry import Handler
 
@@ -67,3 +70,23 @@ def master(election: Election) -> Iterator[Election]:
     yield election
     with suppress(Exception):
         election.resign(text="the test is over")
+
+
+@pytest.fixture
+def ticker(
+    transactional_db: None,
+    timetable: Callable[..., tuple[Handler, ...]],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Ticker]:
+    """A scheduler whose threads stand still: tests poll by hand."""
+    settings.KEEP_ALIVE = timedelta(seconds=25)
+    monkeypatch.setattr(connections, "use_pool", lambda *, kind: None)
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    monkeypatch.setattr(Beat, "start", lambda self: None)
+    monkeypatch.setattr(wakeup.Listener, "start", lambda self: None)
+    monkeypatch.setattr(ticker_module, "CLOSEST", 0.0)
+    one = Ticker()
+    one.prepare()
+    yield one
+    one.drain()

@@ -1,47 +1,26 @@
 """The loop: look, stand, act; one row's trouble stops no other."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from audit import clock
-from audit.models import NodeEvent
 from scheduler import ticker as module
 from scheduler.election import Election
 from scheduler.models import MasterLease, Schedule, Tick
 from scheduler.ticker import LOOK, LOOK_DEAF, Ticker
-from tests import factories
+from tests import databases, factories
 from tests.scheduler.timetable_for_tests import row
-from workqueue import connections, node, wakeup
-from workqueue.beat import Beat
-from workqueue.models import Node, WorkItem
+from workqueue import node
+from workqueue.models import WorkItem
 from workqueue.registry import Handler
 
 type Timetable = Callable[..., tuple[Handler, ...]]
-
-
-@pytest.fixture
-def ticker(
-    transactional_db: None,
-    timetable: Timetable,
-    settings: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Ticker]:
-    """A scheduler whose threads stand still: tests poll by hand."""
-    settings.KEEP_ALIVE = timedelta(seconds=25)
-    monkeypatch.setattr(connections, "use_pool", lambda *, kind: None)
-    monkeypatch.setattr(connections, "close_all", lambda: None)
-    monkeypatch.setattr(Beat, "start", lambda self: None)
-    monkeypatch.setattr(wakeup.Listener, "start", lambda self: None)
-    monkeypatch.setattr(module, "CLOSEST", 0.0)
-    one = Ticker()
-    one.prepare()
-    yield one
-    one.drain()
 
 
 @pytest.fixture
@@ -167,7 +146,6 @@ def test_a_database_that_is_away_is_the_loops_business_not_the_rows(
         raise OperationalError("the connection is lost")
 
     monkeypatch.setattr(module, "tick", away)
-    monkeypatch.setattr(connection, "is_usable", lambda: False)
     with pytest.raises(OperationalError):
         ticker.poll()
     assert Schedule.objects.get().problem == ""
@@ -195,31 +173,6 @@ def test_a_term_that_ends_in_the_middle_of_a_pass_ends_the_pass(
         module.tick = original
     assert list(Tick.objects.values_list("handler", "term")) == [("plain", 1)]
     assert ticker.election.term is None
-
-
-def test_the_end_resigns_and_says_so(ticker: Ticker) -> None:
-    ticker.poll()
-    ticker.stop()
-    ticker.drain()
-    assert MasterLease.objects.get().holder is None
-    assert Node.objects.get().status == "stopped"
-    types = list(NodeEvent.objects.order_by("id").values_list("type", flat=True))
-    assert types == ["started", "elected", "resigned", "stopped"]
-
-
-def test_the_end_comes_without_the_database_too(
-    ticker: Ticker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ticker.poll()
-
-    def away(**_: Any) -> None:
-        raise OperationalError("no database")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ticker.election, "resign", away)
-        patched.setattr(node, "end", lambda *_, **__: away())
-        ticker.drain()
-    assert caplog.text.count("ending without the database") == 2
 
 
 def test_bootstrap_and_daily_acts_happen_once_per_term(
@@ -256,37 +209,28 @@ def test_a_bootstrap_that_failed_is_tried_again_in_a_minute_and_ticks_go_on(
     assert done == ["bootstrap"] * 2
 
 
-def test_silent_processes_are_judged_only_by_one_that_may(
-    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.postgresql
+def test_a_row_that_loses_the_connection_lets_the_others_go_first(
+    ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = factories.node(heartbeat_at=clock.now() - timedelta(hours=1))
-    factories.item(
-        factories.platform(),
-        "plain",
-        status="executing",
-        node_id=worker.id,
-        claim_id=clock.uuid7(),
-        tenant_slug="platform",
-        claimed_at=clock.now(),
-        renewed_at=clock.now(),
-        trigger="slot",
-        attempts=1,
-    )
-    for _ in range(2):
-        ticker._judge()
-    assert Node.objects.get(id=worker.id).status == "running"
-    monkeypatch.setattr(ticker.beat, "may_judge", lambda: True)
-    for _ in range(2):  # a standby judges with every second beat
-        ticker._judge()
-    assert Node.objects.get(id=worker.id).status == "stopped"
-    assert WorkItem.objects.get().status == "pending"
-
-
-def test_the_report_names_term_and_settings(ticker: Ticker) -> None:
+    """A probe that dawdles: the server ends the idle transaction, at every pass again."""
+    timetable(row("broken", cadence="5s"), row("plain"))
     ticker.poll()
-    assert ticker.report() == {
-        "term": 1,
-        "settings_version": 0,
-        "handlers": [],
-        "loop": "running",
-    }
+    let_a_slot_pass("broken")
+    let_a_slot_pass("plain")
+
+    def dawdle(now: Any) -> None:
+        backend = connection.connection.info.backend_pid
+        with psycopg.connect(databases.url(), autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+        connection.cursor().execute("SELECT 1")
+
+    from workqueue import registry
+
+    registry.due.cache_clear()
+    monkeypatch.setattr("tests.scheduler.runs.broken.due", dawdle)
+    with pytest.raises(DatabaseError):
+        ticker.poll()
+    connection.close()
+    ticker.poll()
+    assert list(Tick.objects.values_list("handler", flat=True)) == ["plain"]

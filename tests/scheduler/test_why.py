@@ -138,9 +138,7 @@ def test_an_item_that_is_held_waits_or_waits_for_its_time_is_named(
     found = why(healthy)
     assert "is held: its worker died 3 times" in found["held"].text
     assert "(one) waits for a worker" in found["waiting"].text
-    assert (
-        "(two) waits for another " in found["waits_for_time"].text
-    )
+    assert "(two) waits for another " in found["waits_for_time"].text
     assert found["waits_for_time"].text.endswith("after: ValueError: wrong.")
 
 
