@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
@@ -25,6 +25,9 @@ class MailServer:
     data: dict[str, str] = field(default_factory=dict)  # recipient -> reply to DATA
     password: str = ""  # "": no authentication asked
     taken: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
+    after: Callable[[str], None] = lambda _: (
+        None
+    )  # called when one was taken, before the reply
     connections: int = 0
     tried: list[str] = field(default_factory=list)  # recipients, refused ones too
 
@@ -70,6 +73,7 @@ class MailServer:
             EmailMessage, message_from_bytes(envelope.content, policy=policy.default)
         )
         self.taken.append((envelope.rcpt_tos, mail))
+        self.after(envelope.rcpt_tos[0])
         return "250 OK"
 
     def authenticate(

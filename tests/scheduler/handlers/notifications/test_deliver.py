@@ -1,6 +1,7 @@
 """notifications.deliver, against a real SMTP server."""
 
 import logging
+import threading
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from django.db import connection
 
 from audit import clock
-from scheduler.handlers.notifications import back_off, deliver, send
+from scheduler.handlers.notifications import back_off, deliver, send, sql
 from scheduler.handlers.notifications.channels import border
 from scheduler.handlers.notifications.models import Channel, Notification
 from tests import factories
@@ -191,6 +192,40 @@ def test_a_failed_write_ends_the_run_so_that_at_most_one_message_repeats(
     ids = [mail["Message-ID"] for to, mail in smtp.taken if to == ["r2@example.com"]]
     assert len(ids) == 2
     assert len(set(ids)) == 1  # the receiver can drop the repeat by it
+
+
+@pytest.mark.race
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_killed_after_sending_repeats_that_one_message_only(
+    smtp: MailServer, spawn: Any
+) -> None:
+    acme = factories.tenant()
+    channel = email(acme, smtp)
+    rows = [due(channel, f"r{number}@example.com") for number in range(5)]
+    factories.item(
+        acme, handler="notifications.deliver", tenant_slug=acme.slug, trigger="slot"
+    )
+    workers: list[Any] = []
+
+    def kill(recipient: str) -> None:
+        if recipient == "r2@example.com" and not gone.is_set():
+            workers[0].popen.kill()
+            gone.set()
+
+    gone = threading.Event()
+    smtp.after = kill
+    workers.append(spawn("runworker"))
+    assert gone.wait(60), "the worker never sent the third message"
+    workers[0].popen.wait(10)
+    states = Notification.objects.order_by("pk").values_list("state", flat=True)
+    assert list(states) == ["sent", "sent", "sending", "sending", "sending"]
+
+    with clock.at(clock.now() + sql.LEASE + timedelta(seconds=1)):
+        deliver.run(context(acme))
+
+    counts = [smtp.recipients.count(row.recipient) for row in rows]
+    assert counts == [1, 1, 2, 1, 1]
+    assert set(Notification.objects.values_list("state", flat=True)) == {"sent"}
 
 
 def test_a_fault_of_one_message_never_stops_the_others(
