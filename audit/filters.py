@@ -176,11 +176,11 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
     @property
     def qs(self) -> QuerySet[Any]:
         """The rows that match, for a form that is half readable too."""
+        found: QuerySet[Any] = self.queryset.all()
         if not self.is_bound:
-            return self.queryset.all()
+            return found
         self.errors  # noqa: B018 - reading it cleans the form
-        found: QuerySet[Any] = self.filter_queryset(self.queryset.all())
-        return found
+        return self.filter_queryset(found)
 
     @property
     def chips(self) -> list[Chip]:

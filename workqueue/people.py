@@ -103,7 +103,7 @@ class UserAdmin(Boxes, PlatformOnly, StockUserAdmin):  # type: ignore[type-arg]
         )
 
 
-class GroupAdmin(Boxes, PlatformOnly, StockGroupAdmin):
+class GroupAdmin(Boxes, PlatformOnly, StockGroupAdmin):  # type: ignore[misc]
     """Sets of permissions. They are given by superusers."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -84,7 +84,7 @@ def test_a_bad_number_is_refused_and_the_range_is_named(
 
 @pytest.mark.parametrize("value", ["maybe", "2", "\x00", "null", "NaN"])
 @pytest.mark.parametrize(
-    ("name", "range"),
+    ("name", "said"),
     [
         ("START_WORKERS_ON_MASTER", "Choose on or off."),
         ("ENQUEUE_MODE", "Choose every or due."),
