@@ -16,6 +16,8 @@ class Command(BaseCommand):
         "Example: manage.py runworker. How many items at once: Worker Node Configuration in the admin."
     )
     requires_migrations_checks = False
+    # `start` and CI run them; here they would load every handler before the first look.
+    requires_system_checks: list[str] = []
 
     def handle(self, *_: Any, **__: Any) -> None:
         """Run until told to stop."""
