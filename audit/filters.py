@@ -18,6 +18,7 @@ from django.utils.dateparse import parse_datetime
 
 from audit import clock, words
 from audit.models import Change, Run
+from audit.names import names
 
 CURSORS = ("newer", "older")  # the place in the list: filters start at the newest again
 UNITS = {
@@ -144,6 +145,19 @@ class WordsFilter(django_filters.Filter):  # type: ignore[misc]
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
 
 
+class TenantFilter(WordsFilter):
+    """Any of the tenants: by id, which has the index, and by the slug of those removed since."""
+
+    def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
+        """Rows of these tenants."""
+        if not value:
+            return qs
+        ids = names().tenant_ids(value)
+        gone = [slug for slug in value if slug not in ids]
+        mine = Q(tenant_id__in=sorted(ids.values()))
+        return qs.filter(mine | Q(tenant__in=gone) if gone else mine)
+
+
 class LengthFilter(django_filters.Filter):  # type: ignore[misc]
     """A filter over LengthField; `method` compares."""
 
@@ -241,7 +255,7 @@ class RunFilters(Filters):
     """What Scheduler Audit Logs can be asked."""
 
     text = TextFilter(label="Text", method="with_text")
-    tenant = WordsFilter(label="Tenant")
+    tenant = TenantFilter(label="Tenant")
     handler = WordsFilter(label="Handler")
     outcome = django_filters.MultipleChoiceFilter(
         label="Outcome", choices=Run.Outcome, widget=forms.CheckboxSelectMultiple

@@ -177,3 +177,14 @@ def test_changes_are_found_by_who_what_and_why():
     assert found("who=ANNA") == {"setting:X", "item:1"}
     assert found("subject=setting:") == {"setting:X"}
     assert found("text=move&who=bert") == {"pause:tenant:acme"}
+
+
+@pytest.mark.django_db
+def test_a_tenant_is_found_by_its_id_and_a_removed_one_by_the_slug_that_was_kept():
+    acme, gone = factories.tenant("acme"), factories.tenant("gone")
+    for tenant in (acme, gone, factories.tenant("other")):
+        screens.run(tenant)
+    gone.delete()
+    assert "tenant_id" in str(asked("tenant=acme").qs.query).partition("WHERE")[2]
+    assert {run.tenant for run in asked("tenant=acme,gone").qs} == {"acme", "gone"}
+    assert {run.tenant for run in asked("tenant=gone").qs} == {"gone"}
