@@ -49,7 +49,9 @@ class Line:
     words: str  # "Daily at 23:00"
     default: str  # the timetable's own in words, where an operator changed it
     schedule: Schedule | None  # null: no master has seen it yet
-    on_the_wall: bool  # its slots follow the clock of a zone, not multiples of an interval
+    on_the_wall: (
+        bool  # its slots follow the clock of a zone, not multiples of an interval
+    )
     problem: str  # why it does not tick
     pause: PauseRow | None
     next: datetime | None

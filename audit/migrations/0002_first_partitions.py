@@ -12,7 +12,6 @@ def make(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-
     dependencies = [("audit", "0001_initial")]
 
     operations = [migrations.RunPython(make, migrations.RunPython.noop)]

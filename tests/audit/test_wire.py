@@ -55,12 +55,14 @@ def test_nothing_is_prepared_where_a_pooler_shares_the_session(settings: Any) ->
     assert prepared() == 0
 
 
-def test_errors_are_djangos_own_and_spoil_the_transaction_as_usual() -> None:
-    with pytest.raises(TransactionManagementError), transaction.atomic():
-        with pytest.raises(IntegrityError):
-            wire.send(
-                "INSERT INTO scheduler_masterlease (id, node, term) VALUES (2, '', 0)",
-                {},
-            )
+def test_errors_are_djangos_own() -> None:
+    twice = "INSERT INTO scheduler_masterlease (id, node, term) VALUES (2, '', 0)"
+    with pytest.raises(IntegrityError):
+        wire.send(twice, {})
+
+
+def test_nothing_is_sent_in_a_transaction_that_is_spoilt() -> None:
+    with transaction.atomic():
         connection.needs_rollback = True
-        wire.fetch("SELECT 1", {})
+        with pytest.raises(TransactionManagementError):
+            wire.fetch("SELECT 1", {})

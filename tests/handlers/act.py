@@ -71,6 +71,11 @@ def _log(ctx: Context, argument: str) -> None:
         logger.info("line %s", n + 1)
 
 
+def _touch(ctx: Context, argument: str) -> None:
+    with Path(argument).open("a") as mark:
+        mark.write(".")
+
+
 def _hang(ctx: Context, argument: str) -> None:
     """Ignore everything but a query."""
     while True:
@@ -106,7 +111,7 @@ VERBS: dict[str, Callable[[Context, str], Any]] = {
     "die": lambda ctx, argument: os.kill(os.getpid(), signal.SIGKILL),
     "hang": _hang,
     "again": lambda ctx, argument: Outcome(again_in=timedelta(seconds=float(argument))),
-    "touch": lambda ctx, argument: Path(argument).open("a").write(".") and None,
+    "touch": _touch,
     "partial": lambda ctx, argument: Outcome(
         seen=2, changed=1, failed=1, error="one failed"
     ),

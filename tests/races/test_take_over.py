@@ -4,6 +4,7 @@ At a keep-alive of 2 s. On SQLite no process is frozen inside a transaction: it 
 block all writers there, as the documents say.
 """
 
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -168,9 +169,7 @@ def test_a_master_frozen_inside_a_tick_is_followed_within_keep_alive_and_six_sec
     first = master_of(processes)
     gate = tmp_path / "gate"
     gate.touch()
-    wait_until(
-        lambda: idle_in_transaction(first), what="a tick that stands in its probe"
-    )
+    wait_until(idle_in_transaction, what="a tick that stands in its probe")
     first.freeze()
     frozen = look().now
     taken = next_term(before, within=KEEP_ALIVE + 6)
@@ -187,30 +186,43 @@ def test_a_master_frozen_inside_a_tick_is_followed_within_keep_alive_and_six_sec
 
 
 def freeze_outside_transactions(process: Process) -> None:
-    """SIGSTOP; on PostgreSQL until it happens to stand between two transactions."""
+    """SIGSTOP, and again until it happens to stand between two transactions."""
 
     def frozen_well() -> bool:
         process.freeze()
-        if connection.vendor != "postgresql" or not idle_in_transaction(process):
-            return True
-        process.thaw()
-        return False
+        inside = (
+            idle_in_transaction() if connection.vendor == "postgresql" else locked()
+        )
+        if inside:
+            process.thaw()
+        return not inside
 
-    if connection.vendor == "sqlite":
-        # Right after a tick: the next is a second away.
-        seen = Tick.objects.count()
-        wait_until(lambda: Tick.objects.count() > seen, what="a tick", every=0.005)
-    wait_until(frozen_well, what="a moment between two transactions")
+    wait_until(frozen_well, what="a moment between two transactions", every=0.1)
 
 
-def idle_in_transaction(process: Process) -> bool:
-    """Whether one of its sessions stands inside a transaction. By the name it gave itself."""
+def idle_in_transaction() -> bool:
+    """Whether a session of a scheduler stands inside a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
             " AND datname = current_database() AND application_name LIKE 'millrace%'"
         )
         return bool(cursor.fetchone()[0])
+
+
+def locked() -> bool:
+    """Whether somebody has SQLite's file to himself, and keeps it."""
+    session = sqlite3.connect(
+        connection.settings_dict["NAME"], timeout=0.5, isolation_level=None
+    )
+    try:
+        session.execute("BEGIN IMMEDIATE")
+        session.execute("ROLLBACK")
+    except sqlite3.OperationalError:
+        return True
+    finally:
+        session.close()
+    return False
 
 
 def test_three_schedulers_with_one_host_name_tick_every_slot_once(

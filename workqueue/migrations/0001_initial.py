@@ -11,7 +11,6 @@ import workqueue.models.tenant
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -20,121 +19,361 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Node',
+            name="Node",
             fields=[
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('server', 'Server'), ('worker', 'Worker'), ('jobworker', 'Job worker'), ('web', 'Web')], max_length=10)),
-                ('host', models.CharField(max_length=200)),
-                ('pid', models.IntegerField()),
-                ('version', models.CharField(max_length=40)),
-                ('status', models.CharField(choices=[('running', 'Running'), ('draining', 'Draining'), ('stopped', 'Stopped')], db_index=True, default='running', max_length=10)),
-                ('started_at', models.DateTimeField()),
-                ('heartbeat_at', models.DateTimeField()),
-                ('stopped_at', models.DateTimeField(null=True)),
-                ('clock_skew_ms', models.IntegerField(default=0)),
-                ('report', models.JSONField(default=dict)),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("server", "Server"),
+                            ("worker", "Worker"),
+                            ("jobworker", "Job worker"),
+                            ("web", "Web"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("host", models.CharField(max_length=200)),
+                ("pid", models.IntegerField()),
+                ("version", models.CharField(max_length=40)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("draining", "Draining"),
+                            ("stopped", "Stopped"),
+                        ],
+                        db_index=True,
+                        default="running",
+                        max_length=10,
+                    ),
+                ),
+                ("started_at", models.DateTimeField()),
+                ("heartbeat_at", models.DateTimeField()),
+                ("stopped_at", models.DateTimeField(null=True)),
+                ("clock_skew_ms", models.IntegerField(default=0)),
+                ("report", models.JSONField(default=dict)),
             ],
         ),
         migrations.CreateModel(
-            name='Setting',
+            name="Setting",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64)),
-                ('version', models.PositiveIntegerField()),
-                ('values', models.JSONField(decoder=workqueue.models.setting.PatientDecoder, default=dict)),
-                ('at', models.DateTimeField()),
-                ('who', models.CharField(max_length=150)),
-                ('origin', models.CharField(max_length=8)),
-                ('why', models.TextField(blank=True, default='')),
-                ('restored_from', models.PositiveIntegerField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(max_length=64)),
+                ("version", models.PositiveIntegerField()),
+                (
+                    "values",
+                    models.JSONField(
+                        decoder=workqueue.models.setting.PatientDecoder, default=dict
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("who", models.CharField(max_length=150)),
+                ("origin", models.CharField(max_length=8)),
+                ("why", models.TextField(blank=True, default="")),
+                ("restored_from", models.PositiveIntegerField(null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('name', 'version'), name='setting_one_row_per_version')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("name", "version"), name="setting_one_row_per_version"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.CharField(max_length=64, unique=True, validators=[django.core.validators.RegexValidator(re.compile('^[-a-zA-Z0-9_]+\\Z'), 'Enter a valid “slug” consisting of letters, numbers, underscores or hyphens.', 'invalid')])),
-                ('name', models.CharField(max_length=200)),
-                ('is_platform', models.BooleanField(default=False, editable=False)),
-                ('is_active', models.BooleanField(default=True)),
-                ('licence_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('modules', models.JSONField(blank=True, default=list)),
-                ('time_zone', models.CharField(default='UTC', max_length=64, validators=[workqueue.models.tenant.known_time_zone])),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "slug",
+                    models.CharField(
+                        max_length=64,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                re.compile("^[-a-zA-Z0-9_]+\\Z"),
+                                "Enter a valid “slug” consisting of letters, numbers, underscores or hyphens.",
+                                "invalid",
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("is_platform", models.BooleanField(default=False, editable=False)),
+                ("is_active", models.BooleanField(default=True)),
+                ("licence_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("modules", models.JSONField(blank=True, default=list)),
+                (
+                    "time_zone",
+                    models.CharField(
+                        default="UTC",
+                        max_length=64,
+                        validators=[workqueue.models.tenant.known_time_zone],
+                    ),
+                ),
             ],
             options={
-                'ordering': ['slug'],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('is_platform', True)), fields=('is_platform',), name='tenant_one_platform')],
+                "ordering": ["slug"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_platform", True)),
+                        fields=("is_platform",),
+                        name="tenant_one_platform",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Pause',
+            name="Pause",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scope', models.CharField(choices=[('everything', 'Everything'), ('handler', 'Handler'), ('tenant', 'Tenant'), ('job_type', 'Job type')], max_length=10)),
-                ('handler', models.CharField(blank=True, default='', max_length=64)),
-                ('reason', models.TextField()),
-                ('who', models.CharField(max_length=150)),
-                ('since', models.DateTimeField()),
-                ('until', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('ended_by', models.CharField(blank=True, default='', max_length=150)),
-                ('tenant', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workqueue.tenant')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("everything", "Everything"),
+                            ("handler", "Handler"),
+                            ("tenant", "Tenant"),
+                            ("job_type", "Job type"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("handler", models.CharField(blank=True, default="", max_length=64)),
+                ("reason", models.TextField()),
+                ("who", models.CharField(max_length=150)),
+                ("since", models.DateTimeField()),
+                ("until", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("ended_by", models.CharField(blank=True, default="", max_length=150)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="workqueue.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope', 'everything')), fields=('scope',), name='pause_one_of_everything'), models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope__in', ['handler', 'job_type'])), fields=('scope', 'handler'), name='pause_one_per_handler_or_job_type'), models.UniqueConstraint(condition=models.Q(('ended_at', None), ('scope', 'tenant')), fields=('tenant',), name='pause_one_per_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('handler', ''), ('scope', 'everything'), ('tenant', None)), models.Q(('scope__in', ['handler', 'job_type']), ('tenant', None), models.Q(('handler', ''), _negated=True)), models.Q(('handler', ''), ('scope', 'tenant'), ('tenant__isnull', False)), _connector='OR'), name='pause_names_what_its_scope_needs')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at", None), ("scope", "everything")),
+                        fields=("scope",),
+                        name="pause_one_of_everything",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("ended_at", None), ("scope__in", ["handler", "job_type"])
+                        ),
+                        fields=("scope", "handler"),
+                        name="pause_one_per_handler_or_job_type",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at", None), ("scope", "tenant")),
+                        fields=("tenant",),
+                        name="pause_one_per_tenant",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("handler", ""),
+                                ("scope", "everything"),
+                                ("tenant", None),
+                            ),
+                            models.Q(
+                                ("scope__in", ["handler", "job_type"]),
+                                ("tenant", None),
+                                models.Q(("handler", ""), _negated=True),
+                            ),
+                            models.Q(
+                                ("handler", ""),
+                                ("scope", "tenant"),
+                                ("tenant__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="pause_names_what_its_scope_needs",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('operator', 'Operator'), ('administrator', 'Administrator')], default='viewer', max_length=15)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='workqueue.tenant')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "Viewer"),
+                            ("operator", "Operator"),
+                            ("administrator", "Administrator"),
+                        ],
+                        default="viewer",
+                        max_length=15,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="workqueue.tenant",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('user', 'tenant'), name='membership_one_per_user_and_tenant')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user", "tenant"),
+                        name="membership_one_per_user_and_tenant",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='WorkItem',
+            name="WorkItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tenant_slug', models.CharField(max_length=64)),
-                ('handler', models.CharField(max_length=64)),
-                ('dedup_key', models.CharField(blank=True, default='', max_length=200)),
-                ('status', models.CharField(choices=[('pending', 'Waiting'), ('executing', 'Executing'), ('held', 'Held')], default='pending', max_length=10)),
-                ('not_before', models.DateTimeField()),
-                ('enqueued_at', models.DateTimeField()),
-                ('tick_id', models.BigIntegerField(null=True)),
-                ('trigger', models.CharField(max_length=10)),
-                ('slot', models.DateTimeField(null=True)),
-                ('time_limit_s', models.IntegerField(default=3600)),
-                ('abandon', models.CharField(choices=[('requeue', 'Run again'), ('fail', 'Fail'), ('hold', 'Hold')], default='requeue', max_length=8)),
-                ('retry_attempts', models.IntegerField(default=0)),
-                ('retry_base_s', models.IntegerField(default=60)),
-                ('retry_cap_s', models.IntegerField(default=3600)),
-                ('claim_id', models.UUIDField(null=True)),
-                ('node_id', models.UUIDField(null=True)),
-                ('node', models.CharField(blank=True, default='', max_length=200)),
-                ('claimed_at', models.DateTimeField(null=True)),
-                ('renewed_at', models.DateTimeField(null=True)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('attempts', models.IntegerField(default=0)),
-                ('failures', models.IntegerField(default=0)),
-                ('recoveries', models.IntegerField(default=0)),
-                ('rerun', models.BooleanField(default=False)),
-                ('progress', models.JSONField(null=True)),
-                ('last_error', models.TextField(blank=True, default='')),
-                ('held_reason', models.TextField(blank=True, default='')),
-                ('tenant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, to='workqueue.tenant')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("tenant_slug", models.CharField(max_length=64)),
+                ("handler", models.CharField(max_length=64)),
+                ("dedup_key", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Waiting"),
+                            ("executing", "Executing"),
+                            ("held", "Held"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("not_before", models.DateTimeField()),
+                ("enqueued_at", models.DateTimeField()),
+                ("tick_id", models.BigIntegerField(null=True)),
+                ("trigger", models.CharField(max_length=10)),
+                ("slot", models.DateTimeField(null=True)),
+                ("time_limit_s", models.IntegerField(default=3600)),
+                (
+                    "abandon",
+                    models.CharField(
+                        choices=[
+                            ("requeue", "Run again"),
+                            ("fail", "Fail"),
+                            ("hold", "Hold"),
+                        ],
+                        default="requeue",
+                        max_length=8,
+                    ),
+                ),
+                ("retry_attempts", models.IntegerField(default=0)),
+                ("retry_base_s", models.IntegerField(default=60)),
+                ("retry_cap_s", models.IntegerField(default=3600)),
+                ("claim_id", models.UUIDField(null=True)),
+                ("node_id", models.UUIDField(null=True)),
+                ("node", models.CharField(blank=True, default="", max_length=200)),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("renewed_at", models.DateTimeField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("attempts", models.IntegerField(default=0)),
+                ("failures", models.IntegerField(default=0)),
+                ("recoveries", models.IntegerField(default=0)),
+                ("rerun", models.BooleanField(default=False)),
+                ("progress", models.JSONField(null=True)),
+                ("last_error", models.TextField(blank=True, default="")),
+                ("held_reason", models.TextField(blank=True, default="")),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        to="workqueue.tenant",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('status', 'pending')), fields=['handler', 'not_before', 'id'], name='workitem_pending'), models.Index(condition=models.Q(('recoveries__gt', 0), ('status', 'pending')), fields=['not_before', 'id'], name='workitem_suspect'), models.Index(condition=models.Q(('status', 'executing')), fields=['node_id', 'renewed_at'], name='workitem_executing')],
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'handler', 'dedup_key'), name='workitem_one_live_per_tenant_handler_and_key')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("status", "pending")),
+                        fields=["handler", "not_before", "id"],
+                        name="workitem_pending",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("recoveries__gt", 0), ("status", "pending")
+                        ),
+                        fields=["not_before", "id"],
+                        name="workitem_suspect",
+                    ),
+                    models.Index(
+                        condition=models.Q(("status", "executing")),
+                        fields=["node_id", "renewed_at"],
+                        name="workitem_executing",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "handler", "dedup_key"),
+                        name="workitem_one_live_per_tenant_handler_and_key",
+                    )
+                ],
             },
         ),
     ]
