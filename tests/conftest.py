@@ -46,6 +46,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     )
 
 
+def pytest_configure() -> None:
+    if launcher.is_child():
+        launcher.tidy_up_on_sigterm()
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:

@@ -31,6 +31,11 @@ def is_child() -> bool:
     return CHILD in os.environ
 
 
+def tidy_up_on_sigterm() -> None:
+    """End as by Ctrl-C, so that fixtures end the processes that they started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def belongs_elsewhere(item: pytest.Item) -> bool:
     """Whether the other process runs this test."""
     marks = {mark.name for mark in item.iter_markers()}
@@ -162,6 +167,8 @@ def _environment(
         # Playwright runs an event loop in the thread that uses the ORM.
         "DJANGO_ALLOW_ASYNC_UNSAFE": "true",
     }
+    # Tests start a hundred processes: compiled once, each starts in a third of the time.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     if second:
         env[SECOND] = "1"
     return env

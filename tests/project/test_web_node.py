@@ -14,7 +14,7 @@ from tests.processes import ROOT
 from tests.waiting import wait_until
 from workqueue.models import Node
 
-pytestmark = pytest.mark.race
+pytestmark = [pytest.mark.race, pytest.mark.postgresql]
 
 GUNICORN = [
     sys.executable,
@@ -60,15 +60,3 @@ def test_each_web_process_is_a_node_and_none_is_a_scheduler(served):
     assert process.wait(30) == 0
     assert set(Node.objects.values_list("status", flat=True)) == {"stopped"}
     assert "Traceback" not in log.read_text()
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("command", ["check", "shell"])
-def test_a_command_starts_no_loop(manage, command):
-    options = (
-        ["-c", "import threading; assert threading.active_count() == 1"]
-        if command == "shell"
-        else []
-    )
-    assert manage(command, *options).returncode == 0
-    assert not Node.objects.exists()
