@@ -32,16 +32,36 @@ def fetch(
         return cursor.fetchall()
 
 
+def fetch_after(first: str, statement: str, params: Mapping[str, Any]) -> list[Any]:
+    """Execute `first`, which has no parameters, and `statement` in one round trip."""
+    raw = _raw()
+    with (
+        connection.wrap_database_errors,
+        raw.pipeline(),
+        Cursor(raw) as one,
+        Cursor(raw) as two,
+    ):
+        one.execute(first, prepare=settings.DATABASE_LISTEN)
+        two.adapters.register_dumper(int, Int8BinaryDumper)
+        two.execute(statement, params, prepare=settings.DATABASE_LISTEN, binary=True)
+        return two.fetchall()
+
+
+def _raw() -> Any:
+    """psycopg's connection under Django's."""
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    raw = connection.connection
+    if settings.DATABASE_LISTEN and raw.prepare_threshold is None:
+        raw.prepare_threshold = PREPARE_AFTER
+    return raw
+
+
 @contextmanager
 def _executed(
     statement: str, params: Mapping[str, Any], row: Callable[..., Any] | None
 ) -> Iterator[Cursor[Any]]:
-    connection.ensure_connection()
-    connection.validate_no_broken_transaction()
-    raw = connection.connection
-    prepare = settings.DATABASE_LISTEN
-    if prepare and raw.prepare_threshold is None:
-        raw.prepare_threshold = PREPARE_AFTER
+    raw, prepare = _raw(), settings.DATABASE_LISTEN
     with connection.wrap_database_errors, Cursor(raw) as cursor:
         # By the size of each number psycopg picks its type, and with each mix of types
         # the server would parse another statement.

@@ -6,6 +6,7 @@ Called by the worker's loop and by nobody else. An item is never claimed by two:
 SKIP LOCKED on PostgreSQL, the one writer on SQLite.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -57,9 +58,13 @@ class Demand:
     fast: Mapping[str, int]  # handlers that may be prefetched -> at most
     paused_tenants: Collection[int] = ()
 
-    def limit(self, handler: str) -> int:
-        """How many of this handler."""
-        return self.fast.get(handler) or self.slow.get(handler, 0)
+    def may_have_more(self, counts: Mapping[str, int]) -> list[str]:
+        """Handlers that gave all they were asked for; of slow ones the total may have cut any."""
+        total_reached = sum(counts.get(key, 0) for key in self.slow) >= self.slow_total
+        slow = [
+            k for k, n in self.slow.items() if total_reached or counts.get(k, 0) >= n
+        ]
+        return slow + [k for k, n in self.fast.items() if counts.get(k, 0) >= n]
 
     def asks(self) -> bool:
         """Whether it asks for anything."""
@@ -85,11 +90,9 @@ class Marks:
             return _BEGINNING
         return self.last.get(handler, _BEGINNING)
 
-    def learn(self, handler: str, *, asked: int, got: Sequence[Claimed]) -> None:
-        """Remember the end of what was claimed; look back where it was less than asked."""
-        if got:
-            self.last[handler] = max((c.not_before, c.id) for c in got)
-        if len(got) < asked:
+    def learn(self, handler: str, *, more: bool) -> None:
+        """Look from the beginning next time where nothing more was found behind the mark."""
+        if not more:
             self.looked_back.pop(handler, None)
 
 
@@ -98,13 +101,12 @@ def claim(demand: Demand, *, node_id: UUID, node: str, marks: Marks) -> list[Cla
     on_postgresql = connection.vendor == "postgresql"
     take = _claim_postgresql if on_postgresql else _claim_sqlite
     got = sorted(take(demand, node_id, node, marks), key=lambda c: (c.not_before, c.id))
-    by_handler: dict[str, list[Claimed]] = {
-        handler: [] for handler in (*demand.slow, *demand.fast)
-    }
-    for claimed in got:
-        by_handler[claimed.handler].append(claimed)
-    for handler, some in by_handler.items():
-        marks.learn(handler, asked=demand.limit(handler), got=some)
+    counts = Counter(c.handler for c in got)
+    more = set(demand.may_have_more(counts))
+    for handler in (*demand.slow, *demand.fast):
+        marks.learn(handler, more=handler in more)
+    for claimed in got:  # in the order of what the marks compare
+        marks.last[claimed.handler] = (claimed.not_before, claimed.id)
     return got
 
 

@@ -13,6 +13,7 @@ from workqueue.claim import Demand
 from workqueue.slots import Slots
 
 PREFETCH = 190  # items claimed ahead, of fast handlers together
+REFILL = PREFETCH // 2  # a claim for fewer costs as much as one for all
 FAST = 0.05  # seconds; a handler whose median is below may be claimed ahead
 AHEAD = 1.0  # seconds of work; nothing is claimed further ahead
 
@@ -53,6 +54,8 @@ def _ahead(
     medians: dict[str, float], *, free: int, in_hand: Counter[str], with_work: set[str]
 ) -> dict[str, int]:
     room = PREFETCH - sum(in_hand[key] for key in medians)
+    if room < REFILL:
+        return {}
     share = room // max(1, len(with_work.intersection(medians)))
     wanted = {
         key: max(free, int(free * AHEAD / max(seconds, 0.001))) - in_hand[key]

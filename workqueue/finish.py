@@ -90,8 +90,6 @@ def _close(
     back = [(f, a) for f in batch if (a := again(f))]
     away = [f for f in batch if not again(f)] if back else list(batch)
     with transaction.atomic():
-        if connection.vendor == "postgresql":
-            wire.fetch(sql.FINISHING, {})
         closed = _delete(away)
         kept = [f for f in away if f.attempt.claimed.id not in closed]
         if kept:  # the tick asked for one more run meanwhile, or the claim is lost

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 from uuid import UUID, uuid4
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
@@ -44,6 +43,7 @@ class Finisher:
             returned,
         )
         self._done: deque[Finished] = deque()
+        self._batch: list[Finished] = []  # being stored
         self._some, self._full = threading.Event(), threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._loop, name="finisher", daemon=True)
@@ -67,11 +67,16 @@ class Finisher:
 
     def pending(self) -> int:
         """Results not stored yet."""
-        return len(self._done)
+        return len(self._done) + len(self._batch)
 
     def claims(self) -> list[UUID]:
         """The claims of those results."""
-        return [f.attempt.claimed.claim_id for f in list(self._done)]
+        while True:
+            try:
+                waiting = list(self._done)
+            except RuntimeError:  # a slot appended meanwhile
+                continue
+            return [f.attempt.claimed.claim_id for f in [*waiting, *self._batch]]
 
     def end(self, *, within: float) -> bool:
         """Store what there is; False: some are left after so many seconds."""
@@ -99,8 +104,12 @@ class Finisher:
         finally:
             connections.close_all()
 
+    def _taken(self) -> list[Finished]:
+        """Up to a batch from the front. Never iterate over a deque that slots append to."""
+        return [self._done.popleft() for _ in range(min(len(self._done), BATCH))]
+
     def _store(self) -> None:
-        batch = list(islice(self._done, BATCH))
+        batch = self._batch = self._taken()
         finish_id, failures = uuid4(), 0
         while True:
             try:
@@ -123,5 +132,4 @@ class Finisher:
                 logger.exception("finish failed items=%s", len(batch))
                 close_old_connections()
                 time.sleep(min(LONGEST_BACKOFF, 0.05 * 2 ** min(failures, 10)))
-        for _ in batch:
-            self._done.popleft()
+        self._batch = []

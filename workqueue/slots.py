@@ -28,6 +28,8 @@ from workqueue.context import Outcome
 logger = logging.getLogger(__name__)
 
 SAMPLES = 32  # durations that a handler's median is taken of
+CHUNK = 0.01  # seconds of work that a slot takes at a time of what was claimed ahead
+MOST = 50  # items of a chunk
 ENOUGH = 5  # samples before a handler may be called fast
 
 
@@ -42,6 +44,7 @@ class Slots:
         stopping: Callable[[], bool],
     ) -> None:
         """`done` takes each finished attempt; nothing starts while `ready` says False."""
+        # Always copied before they are walked: other threads change them at any moment.
         # By the attempt itself: hashing a UUID costs more than all else that slots do.
         self.waiting: dict[Attempt, Attempt] = {}
         self.running: dict[Attempt, Attempt] = {}
@@ -51,7 +54,7 @@ class Slots:
         self._done, self._ready, self._stopping = done, ready, stopping
         self._urgent: deque[Attempt] = deque()  # claimed into a free slot
         self._prefetched: deque[Attempt] = deque()
-        self._tokens: SimpleQueue[bool] = SimpleQueue()  # True: take one; False: retire
+        self._tokens: SimpleQueue[int] = SimpleQueue()  # take so many; 0: retire
         self._threads = 0
         self._durations: dict[str, deque[float]] = {}
 
@@ -62,27 +65,44 @@ class Slots:
             self._start_thread()
         while self._threads > wanted:
             self._threads -= 1
-            self._tokens.put(False)
+            self._tokens.put(0)
 
     def add(self, attempts: Iterable[Attempt]) -> None:
-        """Take claimed attempts in hand."""
+        """Take claimed attempts in hand.
+
+        Short runs go to the slots in chunks: a thread awake for each would only take the
+        interpreter from the thread that stores them (2,600/s instead of 9,000/s).
+        """
+        ahead: Counter[str] = Counter()
         for attempt in attempts:
             self.waiting[attempt] = attempt
-            (self._prefetched if attempt.prefetched else self._urgent).append(attempt)
-            self._tokens.put(True)
+            if attempt.prefetched:
+                self._prefetched.append(attempt)
+                ahead[attempt.claimed.handler] += 1
+            else:
+                self._urgent.append(attempt)
+                self._tokens.put(1)
+        for handler, count in ahead.items():
+            size = min(
+                MOST, max(1, int(CHUNK / max(self.median(handler) or CHUNK, 1e-6)))
+            )
+            for left in range(count, 0, -size):
+                self._tokens.put(min(size, left))
 
     def take_back(self, *, claimed_before: float | None = None) -> list[Attempt]:
         """Take out what has not begun (and, where given, was claimed before that steady time)."""
         candidates = [
             a
-            for a in list(self.waiting.values())
+            for a in list(self.waiting.copy().values())
             if claimed_before is None or a.taken_at < claimed_before
         ]
         return [a for a in candidates if self.waiting.pop(a, None)]
 
     def take_over(self) -> list[Attempt]:
         """Take out whatever runs and close its door: the end of a drain."""
-        taken = [a for a in list(self.running.values()) if self.running.pop(a, None)]
+        taken = [
+            a for a in list(self.running.copy().values()) if self.running.pop(a, None)
+        ]
         for attempt in taken:
             attempt.closed = True
         return taken
@@ -90,7 +110,7 @@ class Slots:
     def over_time(self) -> list[Attempt]:
         """Take out the running attempts whose time limit has passed; their threads become stuck."""
         now = clock.steady()
-        late = [a for a in list(self.running.values()) if a.deadline <= now]
+        late = [a for a in list(self.running.copy().values()) if a.deadline <= now]
         taken = [a for a in late if self.running.pop(a, None)]
         for attempt in taken:
             attempt.closed = True
@@ -101,7 +121,10 @@ class Slots:
     def next_deadline(self) -> float:
         """Seconds until the first time limit of what runs; infinite where nothing does."""
         return (
-            min((a.deadline for a in list(self.running.values())), default=float("inf"))
+            min(
+                (a.deadline for a in list(self.running.copy().values())),
+                default=float("inf"),
+            )
             - clock.steady()
         )
 
@@ -135,13 +158,17 @@ class Slots:
 
     def _slot(self) -> None:
         try:
-            while self._tokens.get():
-                # A worker that cannot reach the database starts nothing.
-                while not self._ready():
-                    time.sleep(0.1)
-                attempt = self._next()
-                if attempt and self._is_mine(attempt) and not self._run(attempt):
-                    return
+            while count := self._tokens.get():
+                for _ in range(count):
+                    # A worker that cannot reach the database starts nothing.
+                    while not self._ready():
+                        time.sleep(0.1)
+                    attempt = self._next()
+                    if attempt and self._is_mine(attempt) and not self._run(attempt):
+                        self._tokens.put(
+                            count
+                        )  # the rest is for the thread in its place
+                        return
         finally:
             connections.close_all()
 

@@ -15,6 +15,9 @@ _UUID7 = """encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) placing
 _NOW = "COALESCE(%(now)s::timestamptz, clock_timestamp())"
 _NOW_ONCE = f"(SELECT {_NOW})"
 
+# Numbers travel as %b, in binary: as text, psycopg names the type of each array by the
+# size of its numbers, and a statement that was prepared for small ones refuses large ones.
+
 # Columns of claim.Claimed, in its order.
 _CLAIMED = """w.id, w.claim_id, w.tenant_id, w.tenant_slug, w.handler, w.dedup_key,
   w.tick_id, w.trigger, w.slot, w.enqueued_at, w.not_before, w.claimed_at, w.attempts,
@@ -28,15 +31,15 @@ SET status = 'executing', claim_id = {_UUID7}, node_id = %(node_id)s, node = %(n
 
 # Per handler a look from its low-water mark, all in one statement: a window over
 # LATERAL with a limit per row and SKIP LOCKED inside is beyond the ORM.
-_LOOK = f"""SELECT p.id FROM unnest(%({{0}}_handlers)s::text[], %({{0}}_limits)s::int[],
-    %({{0}}_from_at)s::timestamptz[], %({{0}}_from_id)s::bigint[]) AS h(handler, n, at, id)
+_LOOK = f"""SELECT p.id FROM unnest(%({{0}}_handlers)s::text[], %({{0}}_limits)b::int[],
+    %({{0}}_from_at)s::timestamptz[], %({{0}}_from_id)b::bigint[]) AS h(handler, n, at, id)
   CROSS JOIN LATERAL (
     SELECT i.id FROM workqueue_workitem i
     WHERE i.status = 'pending' AND i.handler = h.handler AND i.recoveries = 0
       AND i.not_before <= {_NOW_ONCE} AND (i.not_before, i.id) > (h.at, h.id)
-      AND NOT i.tenant_id = ANY(%(paused)s::bigint[])
+      AND NOT i.tenant_id = ANY(%(paused)b::bigint[])
     ORDER BY i.not_before, i.id LIMIT h.n FOR UPDATE SKIP LOCKED
-  ) p LIMIT %({{0}}_total)s"""
+  ) p LIMIT %({{0}}_total)b"""
 
 # Two looks in one statement, so that an idle pass costs one: handlers that need a free
 # slot each share what is free, those with short runs may be claimed ahead.
@@ -49,7 +52,7 @@ CLAIM_SUSPECT = f"""{_TAKE}
 WHERE w.id = ANY(ARRAY(
   SELECT i.id FROM workqueue_workitem i
   WHERE i.status = 'pending' AND i.recoveries > 0 AND i.handler = ANY(%(handlers)s::text[])
-    AND i.not_before <= {_NOW_ONCE} AND NOT i.tenant_id = ANY(%(paused)s::bigint[])
+    AND i.not_before <= {_NOW_ONCE} AND NOT i.tenant_id = ANY(%(paused)b::bigint[])
   ORDER BY i.not_before, i.id LIMIT 1 FOR UPDATE SKIP LOCKED))
 RETURNING {_CLAIMED}"""
 
@@ -63,7 +66,7 @@ FINISHING = """SELECT set_config('lock_timeout', '10s', TRUE),
 # By primary key and claim id alone. A condition on status would let the planner walk
 # the partial index of executing rows with all its dead entries (13,000/s for 21,000/s).
 FINISH = """DELETE FROM workqueue_workitem
-WHERE id = ANY(%(ids)s::bigint[]) AND claim_id = ANY(%(claims)s::uuid[]) AND NOT rerun
+WHERE id = ANY(%(ids)b::bigint[]) AND claim_id = ANY(%(claims)s::uuid[]) AND NOT rerun
 RETURNING id"""
 
 # Back to pending, each after its own delay; the ORM has no UPDATE ... FROM unnest.
@@ -72,8 +75,8 @@ SET status = 'pending', claim_id = NULL, node_id = NULL, node = '', claimed_at =
   renewed_at = NULL, started_at = NULL, progress = NULL, recoveries = 0,
   not_before = {_NOW} + make_interval(secs => f.delay_s), failures = f.failures,
   last_error = f.error, rerun = FALSE
-FROM unnest(%(ids)s::bigint[], %(claims)s::uuid[], %(delays)s::float8[],
-  %(failures)s::int[], %(errors)s::text[]) AS f(id, claim_id, delay_s, failures, error)
+FROM unnest(%(ids)b::bigint[], %(claims)s::uuid[], %(delays)b::float8[],
+  %(failures)b::int[], %(errors)s::text[]) AS f(id, claim_id, delay_s, failures, error)
 WHERE w.id = f.id AND w.claim_id = f.claim_id
 RETURNING w.id"""
 

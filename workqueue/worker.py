@@ -39,7 +39,7 @@ from workqueue.claim import (
     claim_suspect,
     suspect_due_since,
 )
-from workqueue.demand import PREFETCH, demand_of
+from workqueue.demand import PREFETCH, REFILL, demand_of
 from workqueue.finisher import Finisher
 from workqueue.follow import Follower
 from workqueue.loop import Loop
@@ -68,8 +68,7 @@ class Worker(Loop):
         _tune()
         self._live = live.refresh()
         self._marks = Marks()
-        self._with_work: set[str] = set()
-        self._hungry = False
+        self._more: set[str] = set()  # handlers that may have more than was claimed
         self._alone: Attempt | None = None  # the suspect that was claimed last
         self._next_claim = self._next_look = self._next_reclaim = (
             self._next_suspects
@@ -88,7 +87,7 @@ class Worker(Loop):
             idle=lambda: not self.slots.in_hand(),
             returned=self._hurry,
         )
-        self.follower = Follower(running=lambda: list(self.slots.running.values()))
+        self.follower = Follower(running=lambda: list(self.slots.running.copy()))
         renewing = Renewing(
             node_id=self.me.id, slots=self.slots, finisher=self.finisher
         )
@@ -116,7 +115,7 @@ class Worker(Loop):
             )
             reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
             tenancy.cancel_orphans()
-        if self._may_claim() and (self._hungry or now >= self._next_claim):
+        if self._may_claim() and (self._more or now >= self._next_claim):
             self._next_claim = now + self._live.policy.poll_interval.total_seconds()
             self._claim()
         return self._until_next()
@@ -225,8 +224,8 @@ class Worker(Loop):
                 return
             if (clock.now() - since).total_seconds() > OVERDUE:
                 return  # nothing new until it has run
-        keys = self._known()
-        self._hungry = False
+        keys = known = self._known()
+        asked: set[str] = set()
         while (demand := self._demand(keys)).asks():
             got = claim(
                 demand, node_id=self.me.id, node=self.me.name, marks=self._marks
@@ -235,10 +234,12 @@ class Worker(Loop):
             self.slots.add(
                 self._attempt(c, prefetched=c.handler in demand.fast) for c in got
             )
-            # Those that gave all they were asked for have more: ask them again for what is free.
-            keys = [key for key in counts if counts[key] >= demand.limit(key)]
-            self._with_work = set(keys)
-            self._hungry = bool(keys)
+            # Those that gave all they were asked for have more: ask them for what is free.
+            keys = demand.may_have_more(counts)
+            self._more = (self._more - {*demand.slow, *demand.fast}) | set(keys)
+            asked |= {*demand.slow, *demand.fast}
+        # Of those that there was no room to ask nothing is known: ask when there is.
+        self._more |= set(known) - asked
 
     def _claim_suspect(self) -> None:
         self._waiting_suspect_since = None
@@ -267,7 +268,7 @@ class Worker(Loop):
         return demand_of(
             keys,
             slots=self.slots,
-            with_work=self._with_work,
+            with_work=self._more,
             paused_tenants=self._live.paused_tenants(),
         )
 
@@ -282,7 +283,7 @@ class Worker(Loop):
             self._next_reclaim - now,
             self.slots.next_deadline(),
         ]
-        if self._may_claim() and not self._hungry:
+        if self._may_claim() and not self._more:
             dues.append(self._next_claim - now)
         if self.slots.waiting:
             dues.append(UNBEGUN / 4)
@@ -292,8 +293,9 @@ class Worker(Loop):
         """A slot's attempt has ended."""
         self.finisher.put(finished)
         if finished.attempt is self._alone:
+            self._next_look = self._next_suspects = 0.0  # there may be another suspect
             self._hurry()
-        if self._hungry and len(self.slots.waiting) <= PREFETCH // 2:
+        if self._more and self.slots.in_hand() <= PREFETCH - REFILL:
             self.wake()
 
     def _hurry(self) -> None:

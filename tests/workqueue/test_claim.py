@@ -142,11 +142,34 @@ def test_looking_from_the_mark_finds_what_came_behind_it_and_a_second_later_what
     ]
 
 
-def test_less_than_asked_for_makes_the_next_look_start_at_the_beginning() -> None:
+def test_nothing_more_behind_the_mark_makes_the_next_look_start_at_the_beginning() -> (
+    None
+):
     marks = Marks()
     marks.looked_back["act"] = 100.0
-    marks.learn("act", asked=5, got=[])
+    marks.last["act"] = (clock.now(), 7)
+    marks.learn("act", more=True)
+    assert marks.start("act", at=100.1)[1] == 7
+    marks.learn("act", more=False)
     assert marks.start("act", at=100.1)[1] == 0
+
+
+def test_a_handler_may_have_more_when_it_gave_all_or_the_total_cut_it() -> None:
+    asked = demand({"a": 2, "b": 5}, {"c": 9}, total=4)
+    assert asked.may_have_more({"a": 1, "b": 3, "c": 9}) == ["a", "b", "c"]  # 4 in all
+    assert asked.may_have_more({"a": 2, "b": 1, "c": 8}) == ["a"]
+    assert asked.may_have_more({}) == []
+
+
+@pytest.mark.postgresql
+def test_a_prepared_claim_takes_marks_of_any_size(acme: Tenant, me: Node) -> None:
+    marks = Marks()
+    for n, id in enumerate((1, 2, 3, 4, 5, 6, 7, 40_000, 2**33, 8)):
+        marks.last["act"] = (clock.now() - timedelta(days=1), id)
+        marks.looked_back["act"] = clock.steady()
+        factories.item(acme, "act", dedup_key=str(n))
+        [got] = claimed_by(me, demand({}, {"act": 1}), marks)
+        assert got.dedup_key == str(n)
 
 
 @pytest.mark.race

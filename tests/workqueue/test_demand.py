@@ -61,8 +61,8 @@ def test_short_runs_are_claimed_ahead_but_no_more_than_a_second_of_work() -> Non
 
 
 def test_what_is_already_claimed_ahead_counts() -> None:
-    assert ask(in_hand={"act": 150}, medians={"act": 0.0001}).fast == {
-        "act": PREFETCH - 150
+    assert ask(in_hand={"act": 50}, medians={"act": 0.0001}).fast == {
+        "act": PREFETCH - 50
     }
 
 
@@ -74,3 +74,7 @@ def test_rows_that_start_at_most_once_are_never_claimed_ahead() -> None:
 
 def test_fast_items_in_hand_do_not_keep_slow_ones_from_a_slot() -> None:
     assert ask(in_hand={"act": 100}, medians={"act": 0.001}).slow_total == 10
+
+
+def test_nothing_is_claimed_ahead_before_half_of_it_is_used_up() -> None:
+    assert ask(in_hand={"act": PREFETCH - 50}, medians={"act": 0.0001}).fast == {}

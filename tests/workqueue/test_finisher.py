@@ -1,6 +1,8 @@
 """Group commit."""
 
+import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -93,3 +95,28 @@ def test_a_thread_that_meets_an_unknown_fault_goes_on(
         finisher.put(ended(attempt()))
         wait_until(lambda: Run.objects.count() == 1, within=10, what="the run")
     assert not WorkItem.objects.exists()
+
+
+@pytest.mark.race
+def test_results_that_come_in_while_a_batch_is_taken_neither_stop_the_thread_nor_get_lost(
+    me: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[object] = []
+    monkeypatch.setattr(
+        finisher_module, "finish", lambda batch, **_: stored.extend(batch) or 0
+    )
+    one = Finisher(node_id=me.id, node="n", idle=lambda: False, returned=lambda: None)
+    one.start()
+    claimed = SimpleNamespace(abandon="requeue", claim_id=None)
+
+    def put() -> None:
+        for _ in range(20_000):
+            one.put(Finished(SimpleNamespace(claimed=claimed), None, "", "", None))  # type: ignore[arg-type]
+
+    writers = [threading.Thread(target=put) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        one.claims()
+    assert one.end(within=30)
+    assert len(stored) == 80_000
