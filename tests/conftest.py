@@ -43,6 +43,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         arguments=list(config.invocation_params.args),
         directory=config.invocation_params.dir,
         wanted=config.option.db,
+        whole=config.args_source is not pytest.Config.ArgsSource.ARGS,
     )
 
 
@@ -70,8 +71,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> None:
-    """SQLite: a file, since threads and processes share it."""
-    databases.use_a_file_on_sqlite()
+    """A database for this process's share; on SQLite a file, since processes share it."""
+    databases.name_the_test_database(launcher.share())
 
 
 @pytest.fixture(scope="session")

@@ -28,13 +28,14 @@ KEPT = {"django_content_type", "auth_permission", "django_migrations"}
 _rows: list[models.Model] = []
 
 
-def use_a_file_on_sqlite() -> None:
-    """Give the test database of SQLite a file beside the configured one."""
+def name_the_test_database(share: str) -> None:
+    """A database per share, since they run at once; of SQLite a file, not memory."""
+    settings = connection.settings_dict
     if connection.vendor == "sqlite":
-        name = Path(connection.settings_dict["NAME"])
-        connection.settings_dict["TEST"]["NAME"] = str(
-            name.with_name(f"test-{name.name}")
-        )
+        name = Path(settings["NAME"])
+        settings["TEST"]["NAME"] = str(name.with_name(f"test-{share}-{name.name}"))
+    else:
+        settings["TEST"]["NAME"] = f"test_{settings['NAME']}_{share}"
 
 
 def url() -> str:
