@@ -51,7 +51,7 @@ def receiver() -> Iterator[Receiver]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     one.url = f"http://127.0.0.1:{server.server_port}/ping/0b5f-secret"
     yield one
     server.shutdown()
