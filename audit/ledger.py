@@ -5,7 +5,7 @@ passes the gate here; nothing that is written is ever changed.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -57,6 +57,25 @@ class RunRecord(NamedTuple):
     dropped_lines: int = 0
 
 
+class Ended(NamedTuple):
+    """What the end of an attempt adds to what its item knows: the other columns of `audit.Run`."""
+
+    id: UUID  # = claim_id
+    started_at: datetime | None
+    finished_at: datetime
+    outcome: str
+    seen: int
+    changed: int
+    skipped: int
+    failed: int
+    summary: str
+    error: str
+    details: Any  # JSON
+    transcript: str
+    line_count: int
+    dropped_lines: int
+
+
 class LateRecord(NamedTuple):
     """What an attempt reported after its claim had been taken from it: columns of `audit.LateResult`."""
 
@@ -105,13 +124,7 @@ def record(runs: Sequence[RunRecord], *, finish_id: UUID) -> None:
     """Write the runs of one finish, in the caller's transaction, by one statement."""
     if not runs:
         return
-    columns = dict(zip(RunRecord._fields, zip(*runs, strict=True), strict=True))
-    partitions.make_room(
-        "audit_run", [min(columns["finished_at"]), max(columns["finished_at"])]
-    )
-    gated: dict[str, Sequence[Any]] = {
-        name: _gated(name, column) for name, column in columns.items()
-    }
+    gated = _columns(runs)
     try:
         if connection.vendor == "postgresql":
             _record(gated, finish_id)
@@ -120,6 +133,33 @@ def record(runs: Sequence[RunRecord], *, finish_id: UUID) -> None:
     except IntegrityError:
         partitions.forget()  # a partition may have been dropped meanwhile
         raise
+
+
+def record_closed(
+    ended: Sequence[Ended],
+    *,
+    first: str,
+    close: str,
+    params: Mapping[str, Any],
+    finish_id: UUID,
+) -> set[int]:
+    """Write the runs of the items that the statement `close` ends, by one statement with it.
+
+    PostgreSQL only, in the caller's transaction. `close` returns sql.CLOSED_COLUMNS;
+    `first` has no parameters and goes ahead of it in the same round trip.
+    Returns the ids of those items; what matched none is not written.
+    """
+    columns = {**_columns(ended), "kind": ["item"], "id": [e.id for e in ended]}
+    varying, values = _parameters(columns, always=("id",))
+    statement = sql.insert_closed(varying, close)
+    try:
+        rows = wire.fetch_after(
+            first, statement, {**values, **params, "finish_id": finish_id}
+        )
+    except IntegrityError:
+        partitions.forget()  # a partition may have been dropped meanwhile
+        raise
+    return {row[0] for row in rows}
 
 
 def record_late(late: LateRecord) -> None:
@@ -216,6 +256,14 @@ def make_partitions(now: datetime) -> list[str]:
 _gate = text.gate
 
 
+def _columns(rows: Sequence[RunRecord] | Sequence[Ended]) -> dict[str, Sequence[Any]]:
+    """Rows as columns that may be stored, in a partition that exists."""
+    columns = dict(zip(rows[0]._fields, zip(*rows, strict=True), strict=True))
+    ends = columns["finished_at"]
+    partitions.make_room("audit_run", (min(ends), max(ends)))
+    return {name: _gated(name, column) for name, column in columns.items()}
+
+
 def _gated(name: str, column: Sequence[Any]) -> Sequence[Any]:
     """A column as it may be stored. What is equal in all rows is looked at once."""
     first = column[0]
@@ -256,12 +304,23 @@ def _count(value: int) -> int:
 
 
 def _record(columns: dict[str, Sequence[Any]], finish_id: UUID) -> None:
-    varying = tuple(name for name in sql.RUN_TYPES if len(columns.get(name, ())) > 1)
-    params: dict[str, Any] = {
-        name: values if len(values) > 1 else values[0]
+    varying, params = _parameters(columns)
+    wire.send(sql.insert_runs(varying), {**params, "finish_id": finish_id})
+
+
+def _parameters(
+    columns: Mapping[str, Sequence[Any]], *, always: Collection[str] = ()
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The columns that travel as arrays, and all parameters: what is equal in all rows goes once."""
+    varying = tuple(
+        name
+        for name in sql.RUN_TYPES
+        if name in always or len(columns.get(name, ())) > 1
+    )
+    return varying, {
+        name: values if name in varying else values[0]
         for name, values in columns.items()
     }
-    wire.send(sql.insert_runs(varying), {**params, "finish_id": finish_id})
 
 
 def _record_sqlite(

@@ -1,5 +1,6 @@
 """sql: what the ORM cannot say about the ledger, and nothing else."""
 
+from collections.abc import Sequence
 from functools import cache
 
 # --- audit.partitions (PostgreSQL only: SQLite has plain tables)
@@ -130,6 +131,12 @@ RUN_TYPES = {
     "finish_id": "uuid",
 }
 
+# Those that a statement which closes items returns, by these names.
+CLOSED_COLUMNS = (
+    "id", "item_id", "tenant_id", "tenant", "handler", "dedup_key", "tick_id", "trigger", "slot",
+    "enqueued_at", "claimed_at", "node_id", "node", "attempt", "recoveries",
+)  # fmt: skip
+
 
 @cache
 def insert_runs(varying: tuple[str, ...]) -> str:
@@ -143,18 +150,41 @@ def insert_runs(varying: tuple[str, ...]) -> str:
     document taken apart by the server 16,000 to 19,000; executemany 12,000. Prepared it
     takes an eighth less of the server's time than parsed each time.
     """
+    insert = _insert_runs(varying)
+    return f"{insert} FROM {_unnest(varying)}" if varying else insert
+
+
+@cache
+def insert_closed(varying: tuple[str, ...], close: str) -> str:
+    """The same for items that `close` ends and returns: what they know need not travel.
+
+    Half the parameters and a round trip less than a DELETE and an INSERT.
+    """
+    insert = _insert_runs(varying, of_item=CLOSED_COLUMNS)
+    arrays = _unnest(varying)
+    return f"""WITH item AS ({close}) {insert} FROM item JOIN {arrays} USING (id)
+RETURNING item_id"""
+
+
+def _insert_runs(varying: Sequence[str], *, of_item: Sequence[str] = ()) -> str:
     columns = ", ".join(f'"{name}"' for name in RUN_TYPES)
+
+    def value(name: str, kind: str) -> str:
+        if name in of_item:
+            return f'item."{name}"'
+        return f'u."{name}"' if name in varying else f"%({name})b::{kind}"
+
     values = ", ".join(
-        (f'u."{name}"' if name in varying else f"%({name})b::{kind}")
-        + ("::jsonb" if name == "details" else "")
+        value(name, kind) + ("::jsonb" if name == "details" else "")
         for name, kind in RUN_TYPES.items()
     )
-    insert = f"INSERT INTO audit_run ({columns}) SELECT {values}"
-    if not varying:
-        return insert
+    return f"INSERT INTO audit_run ({columns}) SELECT {values}"
+
+
+def _unnest(varying: Sequence[str]) -> str:
     arrays = ", ".join(f"%({name})b::{RUN_TYPES[name]}[]" for name in varying)
     names = ", ".join(f'"{name}"' for name in varying)
-    return f"{insert} FROM unnest({arrays}) AS u({names})"
+    return f"unnest({arrays}) AS u({names})"
 
 
 # SQLite: one writer at a time, and the same row by row costs it little.

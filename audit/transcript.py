@@ -10,7 +10,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import batched
 from typing import NamedTuple
@@ -44,8 +43,7 @@ class LineRow(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """What is left to store at the end."""
 
     short: str  # all of it, for the run's own row; "" where lines are, or were, stored
@@ -229,7 +227,7 @@ def _short(rows: Sequence[LineRow]) -> str | None:
 
 
 def _iso(at: datetime) -> str:
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return f"{at.isoformat(timespec='microseconds')[:-6]}Z"  # of a time in UTC
 
 
 def _parsed(line: str, seq: int, claim_id: UUID) -> LineRow:

@@ -161,5 +161,10 @@ def browser_type_launch_args(
     return {
         **browser_type_launch_args,
         "executable_path": found,
-        "args": ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer"],
+        "args": [
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--disable-software-rasterizer",
+        ],
     }

@@ -7,7 +7,7 @@ carries what the threads that touch it need to see.
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from audit import clock
 from audit.transcript import Transcript
@@ -31,8 +31,7 @@ class Attempt:
     flushed: bool = False  # lines of it have been stored before its end
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """An attempt that ended, as the finisher takes it."""
 
     attempt: Attempt

@@ -48,6 +48,7 @@ class Beat:
         self._report = report
         self._tasks = tasks
         self._interval = (interval or node.interval()).total_seconds()
+        self._trusted = settings.KEEP_ALIVE.total_seconds() - self._interval
         # Registering was the first beat.
         self._confirmed = self._unbroken_since = me.registered
         self._failures = 0
@@ -72,8 +73,7 @@ class Beat:
 
     def fresh(self) -> bool:
         """Whether others must still believe that this process lives, one beat spared."""
-        limit = settings.KEEP_ALIVE.total_seconds() - self._interval
-        return clock.steady() - self._confirmed < limit
+        return clock.steady() - self._confirmed < self._trusted
 
     def may_judge(self) -> bool:
         """Whether its own beats have succeeded without a gap for a full keep-alive."""

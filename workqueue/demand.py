@@ -12,7 +12,7 @@ from workqueue import registry
 from workqueue.claim import Demand
 from workqueue.slots import Slots
 
-PREFETCH = 190  # items claimed ahead, of fast handlers together
+PREFETCH = 400  # items claimed ahead, of fast handlers together
 REFILL = PREFETCH // 2  # a claim for fewer costs as much as one for all
 FAST = 0.05  # seconds; a handler whose median is below may be claimed ahead
 AHEAD = 1.0  # seconds of work; nothing is claimed further ahead

@@ -7,7 +7,7 @@ reply to a COMMIT was lost; anything else makes the result a LateResult, never l
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -15,7 +15,7 @@ from django.db import DatabaseError, DataError, IntegrityError, connection, tran
 from django.db.models import F, Value
 
 from audit import clock, ledger, queries, transcript, wire
-from audit.ledger import LateRecord, RunRecord
+from audit.ledger import Ended, LateRecord, RunRecord
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.context import Outcome
@@ -88,38 +88,43 @@ def _close(
 ) -> tuple[list[Finished], int]:
     """One transaction; returns what matched no row, and how many went back."""
     back = [(f, a) for f in batch if (a := again(f))]
-    away = [f for f in batch if not again(f)] if back else list(batch)
+    away = [f for f in batch if not again(f)] if back else batch
+    delete = _delete if connection.vendor == "postgresql" else _delete_sqlite
     with transaction.atomic():
-        closed = _delete(away)
+        closed = delete(away, node_id, node, finish_id) if away else set()
         kept = [f for f in away if f.attempt.claimed.id not in closed]
         if kept:  # the tick asked for one more run meanwhile, or the claim is lost
             back += [(f, Again(delay_s=0, failures=0, error="")) for f in kept]
         returned = _return(back)
-        stored = [
-            f
-            for f in batch
-            if f.attempt.claimed.id in closed or f.attempt.claimed.id in returned
-        ]
-        if stored:
-            _record(stored, node_id=node_id, node=node, finish_id=finish_id)
-    if len(stored) == len(batch):
-        return [], len(returned)
-    done = {f.attempt.claimed.claim_id for f in stored}
-    return [f for f in batch if f.attempt.claimed.claim_id not in done], len(returned)
+        if again_stored := [f for f, _ in back if f.attempt.claimed.id in returned]:
+            _record(again_stored, node_id, node, finish_id)
+    lost = [f for f in kept if f.attempt.claimed.id not in returned]
+    return lost, len(returned)
 
 
-def _delete(batch: Sequence[Finished]) -> set[int]:
-    if not batch:
-        return set()
+def _delete(batch: Sequence[Finished], _: UUID, __: str, finish_id: UUID) -> set[int]:
+    """Delete and record by one statement; the ids that it found. The items name their node."""
+    closed = ledger.record_closed(
+        [_end_of(f) for f in batch],
+        first=sql.FINISHING,
+        close=sql.FINISH,
+        params={"ids": [f.attempt.claimed.id for f in batch]},
+        finish_id=finish_id,
+    )
+    _store_lines(f for f in batch if f.attempt.claimed.id in closed)
+    return closed
+
+
+def _delete_sqlite(
+    batch: Sequence[Finished], node_id: UUID, node: str, finish_id: UUID
+) -> set[int]:
     ids = [f.attempt.claimed.id for f in batch]
     claims = [f.attempt.claimed.claim_id for f in batch]
-    if connection.vendor == "postgresql":
-        return {
-            row[0] for row in wire.fetch(sql.FINISH, {"ids": ids, "claims": claims})
-        }
     rows = WorkItem.objects.filter(id__in=ids, claim_id__in=claims, rerun=False)
     found = set(rows.values_list("id", flat=True))
     WorkItem.objects.filter(id__in=found).delete()
+    mine = [f for f in batch if f.attempt.claimed.id in found]
+    _record(mine, node_id, node, finish_id)
     return found
 
 
@@ -173,25 +178,44 @@ def hand_back(ids: Sequence[int], claims: Sequence[UUID]) -> int:
 
 
 def _record(
-    batch: Sequence[Finished], *, node_id: UUID, node: str, finish_id: UUID
+    batch: Sequence[Finished], node_id: UUID, node: str, finish_id: UUID
 ) -> None:
-    records = []
-    rest: list[transcript.LineRow] = []
-    for f in batch:
-        closed = f.attempt.transcript.close()
-        rest += closed.rest
-        records.append(_run_of(f, closed, node_id, node))
-    if rest:
-        transcript.store(rest)
-    ledger.record(records, finish_id=finish_id)
+    _store_lines(batch)
+    ledger.record([_run_of(f, node_id, node) for f in batch], finish_id=finish_id)
 
 
-def _run_of(
-    f: Finished, closed: transcript.Closed, node_id: UUID, node: str
-) -> RunRecord:
-    claimed, outcome = f.attempt.claimed, f.outcome
+def _store_lines(batch: Iterable[Finished]) -> None:
+    """The lines that do not fit into the runs."""
+    lines = [line for f in batch for line in f.attempt.transcript.close().rest]
+    if lines:
+        transcript.store(lines)
+
+
+def _end_of(f: Finished) -> Ended:
+    outcome, closed = f.outcome, f.attempt.transcript.close()
+    return Ended(
+        f.attempt.claimed.claim_id,
+        f.attempt.started_at,
+        f.finished_at,
+        f.word,
+        outcome.seen,
+        outcome.changed,
+        outcome.skipped,
+        outcome.failed,
+        outcome.summary,
+        f.error,
+        outcome.details,
+        closed.short,
+        closed.line_count,
+        closed.dropped,
+    )
+
+
+def _run_of(f: Finished, node_id: UUID, node: str) -> RunRecord:
+    """The same with all that the claim returned: its item has gone, or forgotten the attempt."""
+    claimed = f.attempt.claimed
     return RunRecord(
-        id=claimed.claim_id,
+        **_end_of(f)._asdict(),
         item_id=claimed.id,
         tenant_id=claimed.tenant_id,
         tenant=claimed.tenant,
@@ -202,23 +226,10 @@ def _run_of(
         slot=claimed.slot,
         enqueued_at=claimed.enqueued_at,
         claimed_at=claimed.claimed_at,
-        started_at=f.attempt.started_at,
-        finished_at=f.finished_at,
         node_id=node_id,
         node=node,
         attempt=claimed.attempts,
         recoveries=claimed.recoveries,
-        outcome=f.word,
-        seen=outcome.seen,
-        changed=outcome.changed,
-        skipped=outcome.skipped,
-        failed=outcome.failed,
-        summary=outcome.summary,
-        error=f.error,
-        details=outcome.details,
-        transcript=closed.short,
-        line_count=closed.line_count,
-        dropped_lines=closed.dropped,
     )
 
 

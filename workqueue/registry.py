@@ -105,6 +105,7 @@ def title(key: str) -> str:
 
 
 @cache
+@cache
 def load(key: str) -> Run:
     """The function that runs a key, imported on first use. Raises UnknownHandler."""
     return cast(Run, _module(key).run)

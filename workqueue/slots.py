@@ -28,8 +28,8 @@ from workqueue.context import Outcome
 logger = logging.getLogger(__name__)
 
 SAMPLES = 32  # durations that a handler's median is taken of
-CHUNK = 0.01  # seconds of work that a slot takes at a time of what was claimed ahead
-MOST = 50  # items of a chunk
+CHUNK = 0.02  # seconds of work that a slot takes at a time of what was claimed ahead
+MOST = 200  # items of a chunk
 ENOUGH = 5  # samples before a handler may be called fast
 
 

@@ -55,7 +55,7 @@ def test_no_free_slot_no_claim() -> None:
 
 def test_short_runs_are_claimed_ahead_but_no_more_than_a_second_of_work() -> None:
     assert ask(medians={"act": 0.0001}).fast == {"act": PREFETCH}
-    assert ask(medians={"act": 0.04}).fast == {"act": PREFETCH}
+    assert ask(medians={"act": 0.04}).fast == {"act": 10 / 0.04}
     assert ask(offered=2, medians={"act": 0.04}).fast == {"act": 50}
     assert ask(medians={"act": 0.06}).fast == {}
 

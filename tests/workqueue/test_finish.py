@@ -9,7 +9,9 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from audit import clock, ledger, queries
+from audit.ledger import Ended
 from audit.models import LateResult, Run
+from audit.sql import insert_closed
 from tests import factories
 from workqueue import finish as finish_module
 from workqueue import reclaim, sql
@@ -157,7 +159,7 @@ def test_a_fault_of_the_connection_is_passed_on_so_that_the_batch_is_repeated(
 ) -> None:
     finished = ended(attempt())
     with (
-        patch.object(ledger, "record", side_effect=OperationalError("gone")),
+        patch.object(ledger, "_columns", side_effect=OperationalError("gone")),
         pytest.raises(OperationalError),
     ):
         close(finished, me=me)
@@ -226,14 +228,27 @@ def test_the_finish_goes_by_primary_key_with_and_without_statistics(
         ]
     )
     some = list(WorkItem.objects.values_list("id", "claim_id")[:100])
-    params = {"ids": [i for i, _ in some], "claims": [c for _, c in some]}
+    ends = [
+        Ended(c, None, clock.now(), "succeeded", *[0] * 4, "", "", None, "", 0, 0)
+        for _, c in some
+    ]
+    given = dict(zip(Ended._fields, ends[0], strict=True))
+    params = {
+        **given,
+        "ids": [i for i, _ in some],
+        "id": [c for _, c in some],
+        "kind": "item",
+        "finish_id": uuid4(),
+    }
     with transaction.atomic(), connection.cursor() as cursor:
         if analyzed:
             cursor.execute("ANALYZE workqueue_workitem")
         cursor.execute(sql.FINISHING)
-        cursor.execute("EXPLAIN " + sql.FINISH, params)
+        statement = insert_closed(("id",), sql.FINISH).replace(")b", ")s")
+        cursor.execute("EXPLAIN " + statement, params)
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "workqueue_workitem_pkey" in plan, plan
+    assert "Seq Scan" not in plan, plan
 
 
 def test_rows_of_two_tenants_stay_apart(attempt: Make, me: Node) -> None:
