@@ -55,4 +55,4 @@ soak:  ## the full size of load and time, by hand: make soak MINUTES=60
 	MILLRACE_SOAK_MINUTES=$(or $(MINUTES),30) $(UV) run pytest tests/soak -m soak
 
 chaos:  ## kill workers and masters at random, by hand: make chaos KILLS=500
-	MILLRACE_KILLS=$(or $(KILLS),50) $(UV) run pytest -q tests/races/test_chaos.py
+	MILLRACE_KILLS=$(or $(KILLS),50) $(UV) run pytest -q --db $(or $(DB),both) tests/races/test_chaos.py

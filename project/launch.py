@@ -18,6 +18,7 @@ from project.modes import MODES, Mode, Process
 from project.preflight import preflight
 from project.probes import DRAINING
 from project.supervise import Supervisor
+from workqueue import pooler
 
 
 def launch(
@@ -60,6 +61,8 @@ def _prepare(
 ) -> None:
     preflight(mode)
     upgrade.wait_for_database()
+    if wrong := pooler.trouble():
+        raise upgrade.Refused(wrong)
     check()
     if mode.migrates:
         upgrade.upgrade(environment=environment)

@@ -112,6 +112,11 @@ class Server:
         """DATABASE_URL of the server's first database."""
         return f"postgresql://postgres@{quote(str(self._socket_folder()), safe='')}/postgres"
 
+    @property
+    def user(self) -> str | None:
+        """Whom the server runs as, where that is not this process's user."""
+        return self._server.system_user
+
     def stop(self, *, mode: str = "fast") -> None:
         """End the server: smart, fast, or immediate (a crash)."""
         self._control("-m", mode, "-w", "stop")
@@ -135,7 +140,7 @@ class Server:
         ]
         subprocess.run(
             command,
-            user=self._server.system_user,
+            user=self.user,
             check=True,
             timeout=60,
             stdout=subprocess.DEVNULL,

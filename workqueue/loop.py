@@ -16,10 +16,11 @@ from types import FrameType
 
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
-from workqueue import schema
+from workqueue import pooler, schema
 
 logger = logging.getLogger(__name__)
 
+EXIT_CONFIGURATION = 78  # sysexits.h: EX_CONFIG; the supervisor starts nothing again
 LONGEST_SLEEP = 3600.0  # seconds; threading refuses absurd ones
 LONGEST_BACKOFF = 15.0  # seconds between passes that fail
 
@@ -49,7 +50,12 @@ class Loop:
     def run(self) -> int:
         """Poll until SIGTERM or SIGINT, drain, return the exit code."""
         self._install_signals()
-        if not schema.wait(stop=self.stopping) or not self._prepared():
+        if not schema.wait(stop=self.stopping):
+            return self.exit_code
+        if wrong := pooler.trouble():
+            logger.error("not started: %s", wrong)
+            return EXIT_CONFIGURATION
+        if not self._prepared():
             return self.exit_code
         while not self.stopping.is_set():
             self._sleep(self._pass(self.poll))

@@ -178,6 +178,13 @@ LISTEN: Final = "LISTEN {}"
 DATA_VERSION = "PRAGMA data_version"
 QUERY_ONLY = "PRAGMA query_only = ON"
 
+# --- workqueue.pooler
+
+# A variable of the session, which a pooler that shares sessions shows to another client.
+SERVER_PROCESS = "SELECT pg_backend_pid()"
+MARK_SESSION = "SELECT set_config('millrace.session', %(mark)s, false)"
+MARK = "SELECT current_setting('millrace.session', true)"
+
 # --- project.overview
 
 # Rows counted no further than the slice inside: the ORM has no scalar count of a subquery.
