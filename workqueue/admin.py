@@ -7,7 +7,6 @@ the stock button: `tenancy.remove` first records what it still has in the queue.
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey
 from django.http import Http404, HttpRequest, HttpResponse
@@ -46,7 +45,7 @@ class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
     ) -> Any:
         """Only people whom the reader knows already."""
         return super().formfield_for_foreignkey(
-            db_field, request, **{**kwargs, **_known(db_field, request)}
+            db_field, request, **{**kwargs, **people.known(db_field, request)}
         )
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -121,23 +120,9 @@ class TenantAdmin(OwnTenants, RecordedAdmin):
     ) -> None:
         """Memberships, each with its own Change."""
         super().save_formset(request, form, formset, change)
-        members = MembershipAdmin(Membership, self.admin_site)
-        for each in formset.new_objects:
-            members.record(
-                request, each, verb="created", old=None, new={"role": each.role}
-            )
-        for each, names in formset.changed_objects:
-            members.record(
-                request,
-                each,
-                verb="changed",
-                old=None,
-                new={name: str(getattr(each, name)) for name in names},
-            )
-        for each in formset.deleted_objects:
-            members.record(
-                request, each, verb="deleted", old={"role": each.role}, new=None
-            )
+        people.record_places(
+            MembershipAdmin(Membership, self.admin_site), request, formset
+        )
 
     def change_view(
         self,
@@ -226,18 +211,8 @@ class MembershipAdmin(OwnTenants, RecordedAdmin):
     ) -> Any:
         """Only tenants that the reader administers, and people whom he knows already."""
         return super().formfield_for_foreignkey(
-            db_field, request, **{**kwargs, **_known(db_field, request)}
+            db_field, request, **{**kwargs, **people.known(db_field, request)}
         )
-
-
-def _known(db_field: ForeignKey[Any, Any], request: HttpRequest) -> dict[str, Any]:
-    """What a field may point to: the reader's tenants, and people of them. Nobody else is named."""
-    scope = access.administered(request)
-    if scope is None:
-        return {}
-    if db_field.name == "tenant":
-        return {"queryset": Tenant.objects.filter(pk__in=scope)}
-    return {"queryset": User.objects.filter(memberships__tenant__in=scope).distinct()}
 
 
 def _tenant_id(obj: Any) -> int | None:
