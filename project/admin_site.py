@@ -72,7 +72,14 @@ BELOW: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Memberships", "workqueue.Membership"),
         ),
     ),
-    ("People", (Entry("Users", "auth.User"), Entry("Groups", "auth.Group"))),
+    (
+        "People",
+        (
+            Entry("Users", "auth.User"),
+            Entry("Groups", "auth.Group"),
+            Entry("Sign-in locks", "axes.AccessAttempt"),
+        ),
+    ),
 )
 
 

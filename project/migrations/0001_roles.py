@@ -69,6 +69,8 @@ PLATFORM_ADMINISTRATOR = (
     "workqueue.remove_tenant",
     "auth.delete_user",
     "auth.view_group",
+    "axes.view_accessattempt",
+    "axes.delete_accessattempt",
 )
 
 
@@ -89,6 +91,7 @@ def make(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     dependencies = [
         ("contenttypes", "0002_remove_content_type_name"),
+        ("axes", "0010_accessattemptexpiration"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("audit", "0003_permissions"),
         ("workqueue", "0003_permissions"),

@@ -13,7 +13,7 @@ from tests import factories
 from tests.house.sources import SOURCES, name, tree
 
 pytestmark = pytest.mark.django_db
-APPS = ("audit", "workqueue", "scheduler", "notifications", "archival", "auth")
+APPS = ("audit", "workqueue", "scheduler", "notifications", "archival", "auth", "axes")
 
 
 def of(group: str) -> set[str]:
