@@ -66,6 +66,10 @@ class Run(models.Model):
     finish_id = models.UUIDField()  # one per batch of finishes
 
     class Meta:
+        permissions = [
+            ("view_transcript", "Can read the transcripts of runs"),
+            ("export", "Can download transcripts and lists"),
+        ]
         indexes = [
             models.Index(fields=["finished_at", "id"], name="run_by_finish"),
             models.Index(fields=["tenant_id", "finished_at"], name="run_by_tenant"),

@@ -2,10 +2,12 @@
 
 Called by the views of every app. `admin.site` is project's MillraceAdminSite, so
 menu, banners and zone come without an import upwards. An app's `views.py` lists
-its addresses in `urlpatterns`; the site wraps each in `admin_view`.
+its addresses in `urlpatterns`; the site wraps each in `admin_view`. Every view begins
+with `@page.needs(...)`, which says who may open it.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +15,7 @@ from typing import Concatenate
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
@@ -50,20 +52,74 @@ def render(
     return TemplateResponse(request, template, everything, status=status)
 
 
-def platform_only[**P, R: HttpResponseBase](
-    view: Callable[Concatenate[HttpRequest, P], R],
-) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Refuse everybody who does not belong to the platform's staff, as if it were not there."""
+READS = ("GET", "HEAD")
+ASKS = (*READS, "POST")  # GET says what will happen and asks why, POST does it
+DOES = ("POST",)
 
-    @wraps(view)
-    def guarded(
-        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
-    ) -> HttpResponseBase:
-        if tenants(request) is not None:
-            raise Http404
-        return view(request, *args, **kwargs)
 
-    return guarded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Who may open a page."""
+
+    permissions: tuple[str, ...]  # "audit.view_run"; all of them
+    platform: bool  # for the platform's staff only
+
+    def opens(self, request: HttpRequest) -> bool:
+        """Whether this reader may."""
+        if self.platform and tenants(request) is not None:
+            return False
+        return request.user.has_perms(self.permissions)
+
+
+def needs[**P, R: HttpResponseBase](
+    *permissions: str, platform: bool = False, methods: tuple[str, ...] = READS
+) -> Callable[
+    [Callable[Concatenate[HttpRequest, P], R]],
+    Callable[Concatenate[HttpRequest, P], HttpResponseBase],
+]:
+    """Let a view be opened only by those who hold the permissions.
+
+        @page.needs("audit.view_run")
+        def runs(request): ...
+
+        @page.needs("workqueue.view_setting", "workqueue.edit_caps", platform=True, methods=page.ASKS)
+        def restore(request, slug, version): ...
+
+    Other methods are 405. A page of the platform does not exist for a tenant's staff
+    (404); a reader without the permission is refused (403). Menu and links ask the same
+    guard (`opens`), so that none leads to a page that refuses. What stays with the view
+    is the tenant: rows come from `scoped(queryset, page.tenants(request))`, so that
+    another tenant's id is 404; and what changes one row is asked for with its tenant:
+    `access.require(request, "workqueue.cancel_item", [row.tenant_id])`.
+    """
+
+    def guarded_by(
+        view: Callable[Concatenate[HttpRequest, P], R],
+    ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+        guard = Guard(permissions=permissions, platform=platform)
+
+        @wraps(view)
+        def guarded(
+            request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+        ) -> HttpResponseBase:
+            if request.method not in methods:
+                return HttpResponseNotAllowed(methods)
+            if platform and tenants(request) is not None:
+                raise Http404
+            if not guard.opens(request):
+                raise PermissionDenied
+            return view(request, *args, **kwargs)
+
+        guarded.guard = guard  # type: ignore[attr-defined]
+        return guarded
+
+    return guarded_by
+
+
+def guard_of(view: object) -> Guard | None:
+    """Who may open the view; None: it does not say."""
+    found: Guard | None = getattr(view, "guard", None)
+    return found
 
 
 def tenants(request: HttpRequest) -> frozenset[int] | None:
@@ -82,9 +138,3 @@ def patterns(app: str) -> list[URLPattern]:
         return []
     found: list[URLPattern] = import_module(name).urlpatterns
     return found
-
-
-def require(request: HttpRequest, permission: str) -> None:
-    """Refuse a reader without the permission, on the server, whatever the page shows."""
-    if not request.user.has_perm(permission):
-        raise PermissionDenied

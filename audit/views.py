@@ -11,7 +11,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import path
-from django.views.decorators.http import require_safe
 
 from audit import clock, keyset, page, queries
 from audit.filters import CURSORS, ChangeFilters, Filters, RunFilters
@@ -37,10 +36,9 @@ class Tab:
     current: bool
 
 
-@require_safe
+@page.needs("audit.view_run")
 def runs(request: HttpRequest) -> HttpResponse:
     """Scheduler Audit Logs: one row for every started run."""
-    page.require(request, "audit.view_run")
     scope = page.tenants(request)
     mine = scoped(
         Run.objects.filter(kind=Run.Kind.ITEM).defer("transcript", "details"), scope
@@ -69,10 +67,9 @@ def runs(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
+@page.needs("audit.view_change")
 def changes(request: HttpRequest) -> HttpResponse:
     """Changes: what operators did, who, when, old, new, why, from where."""
-    page.require(request, "audit.view_change")
     mine = scoped(Change.objects.all(), page.tenants(request))
     filters = ChangeFilters(request.GET, queryset=mine)
     found = _page(filters, request, time="at")

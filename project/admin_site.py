@@ -14,7 +14,8 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, URLPattern, URLResolver, reverse
+from django.urls import URLPattern, URLResolver, reverse
+from django.utils.functional import cached_property
 
 from audit import clock, page
 from project import banners, overview
@@ -26,14 +27,10 @@ PAGES = ("scheduler", "workqueue", "audit")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the menu."""
+    """A line of the menu, shown to those for whom its page opens."""
 
     title: str
     target: str  # name of a page, or "app.Model" of a model with an admin
-    permission: str = (
-        ""  # without it the entry is left out; a model's admin has its own
-    )
-    platform: bool = False  # only members of the platform tenant see it
 
 
 # An entry whose page does not exist (yet) is left out.
@@ -41,28 +38,28 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Global Settings",
         (
-            Entry("Settings", "settings", "workqueue.view_setting", platform=True),
-            Entry("Job Worker", "job_worker", platform=True),
-            Entry("Seed Data", "seed_data", platform=True),
+            Entry("Settings", "settings"),
+            Entry("Job Worker", "job_worker"),
+            Entry("Seed Data", "seed_data"),
         ),
     ),
     (
         "Audit",
         (
-            Entry("Scheduler Audit Logs", "runs", "audit.view_run"),
-            Entry("Server Audit Logs", "nodes", "workqueue.view_node", platform=True),
-            Entry("Ticks", "ticks", "scheduler.view_tick", platform=True),
+            Entry("Scheduler Audit Logs", "runs"),
+            Entry("Server Audit Logs", "nodes"),
+            Entry("Ticks", "ticks"),
             Entry("Job Logs", "job_logs"),
-            Entry("Changes", "changes", "audit.view_change"),
+            Entry("Changes", "changes"),
         ),
     ),
     (
         "Queue",
         (
-            Entry("Items", "items", "workqueue.view_workitem"),
+            Entry("Items", "items"),
             Entry("Jobs", "jobs"),
-            Entry("Timetable", "timetable", "scheduler.view_schedule", platform=True),
-            Entry("Pauses", "pauses", "workqueue.view_pause"),
+            Entry("Timetable", "timetable"),
+            Entry("Pauses", "pauses"),
         ),
     ),
 )
@@ -75,7 +72,14 @@ BELOW: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Memberships", "workqueue.Membership"),
         ),
     ),
-    ("People", (Entry("Users", "auth.User"), Entry("Groups", "auth.Group"))),
+    (
+        "People",
+        (
+            Entry("Users", "auth.User"),
+            Entry("Groups", "auth.Group"),
+            Entry("Sign-in locks", "axes.AccessAttempt"),
+        ),
+    ),
 )
 
 
@@ -170,13 +174,8 @@ class MillraceAdminSite(admin.AdminSite):
     ) -> dict[str, Any]:
         """A group in the form that the admin's own templates read."""
         lines = []
-        everywhere = page.tenants(request) is None
         for entry in entries:
-            if entry.platform and not everywhere:
-                continue
-            if entry.permission and not request.user.has_perm(entry.permission):
-                continue
-            if (address := self._address(entry, models)) is None:
+            if (address := self._address(request, entry, models)) is None:
                 continue
             lines.append(
                 {
@@ -192,11 +191,20 @@ class MillraceAdminSite(admin.AdminSite):
             "models": lines,
         }
 
-    def _address(self, entry: Entry, models: dict[str, dict[str, Any]]) -> str | None:
+    def _address(
+        self, request: HttpRequest, entry: Entry, models: dict[str, dict[str, Any]]
+    ) -> str | None:
+        """Where it leads; None where there is no such page, or not for this reader."""
         if "." in entry.target:
             address: str | None = models.get(entry.target, {}).get("admin_url")
             return address
-        try:
-            return reverse(f"{self.name}:{entry.target}")
-        except NoReverseMatch:
+        guard = self._guards.get(entry.target)
+        if guard is None or not guard.opens(request):
             return None
+        return reverse(f"{self.name}:{entry.target}")
+
+    @cached_property
+    def _guards(self) -> dict[str, page.Guard]:
+        """Who may open which page of our own, by its name."""
+        found = {each.name: page.guard_of(each.callback) for each in self._pages()}
+        return {name: guard for name, guard in found.items() if name and guard}

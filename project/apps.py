@@ -7,7 +7,7 @@ class ProjectConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the checks."""
-        from project import checks  # noqa: F401
+        from project import checks, protections  # noqa: F401
 
 
 class AdminConfig(StockAdminConfig):

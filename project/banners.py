@@ -64,7 +64,11 @@ def of(request: HttpRequest) -> list[Banner]:
     seen = page.tenants(request)
     pauses = [row for row in known.pauses if row.holds(now) and _concerns(row, seen)]
     found: list[Banner] = [
-        _pause(row, now=now, ends=access.may(request, "resume", row.tenant_id))
+        _pause(
+            row,
+            now=now,
+            ends=access.may(request, "workqueue.resume_queue", row.tenant_id),
+        )
         for row in pauses[:MOST]
     ]
     if len(pauses) > MOST:

@@ -30,7 +30,8 @@ def check_names(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register(Tags.database, deploy=True)
+# Not Tags.database: those are asked only by `check --database`.
+@register(Tags.compatibility, deploy=True)
 def check_database(**_: Any) -> list[CheckMessage]:
     """project.W002: SQLite is for one machine."""
     if not settings.SQLITE:
@@ -58,7 +59,8 @@ def check_address(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register(Tags.database, deploy=True)
+# Not Tags.database: those are asked only by `check --database`.
+@register(Tags.compatibility, deploy=True)
 def check_pool(**_: Any) -> list[CheckMessage]:
     """project.W004: a worker keeps four connections for itself."""
     size = settings.DB_POOL_SIZE

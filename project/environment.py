@@ -166,7 +166,16 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             kind="switch",
             default="off",
             modes=SERVING,
-            purpose="Believe X-Forwarded-Proto. On only behind a proxy that always sets it.",
+            purpose="Believe X-Forwarded-Proto and X-Forwarded-For. On only behind a proxy that always sets them.",
+        ),
+        Variable(
+            name="PROXY_COUNT",
+            kind="integer",
+            low=1,
+            high=10,
+            default="1",
+            modes=SERVING,
+            purpose="With TRUST_PROXY: how many proxies add to X-Forwarded-For. Failed sign-ins are counted by the address before them.",
         ),
         Variable(
             name="WEB_PROCESSES",

@@ -102,6 +102,7 @@ INSTALLED_APPS = [
     "django_tables2",
     "django_filters",
     "django_htmx",
+    "axes",
     "project.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -140,6 +141,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "workqueue.middleware.TenantScope",
+    "axes.middleware.AxesMiddleware",  # last: it answers for the sign-in form
 ]
 TEMPLATES = [
     {
@@ -175,7 +177,7 @@ STORAGES: dict[str, dict[str, Any]] = {
 }
 
 # --- security
-SECURE_CSP = {
+SECURE_CSP: dict[str, list[str]] = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF, CSP.NONCE],
     "style-src": [CSP.SELF, CSP.NONCE],
@@ -193,9 +195,27 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env.TRUST_PROXY else None
 )
+TRUSTED_PROXIES: int = env.PROXY_COUNT if env.TRUST_PROXY else 0
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_AGE = 12 * 3600  # seconds: a working day
 X_FRAME_OPTIONS = "DENY"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # first: refuses before passwords are compared
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_ENABLED = True
+AXES_FAILURE_LIMIT = 5  # of one user name from one address
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+# Trying on during a lock would make it last for ever.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_HTTP_RESPONSE_CODE = 429
+AXES_LOCKOUT_CALLABLE = "project.login.locked"
+AXES_CLIENT_IP_CALLABLE = "project.login.client_address"
+AXES_DISABLE_ACCESS_LOG = True  # grows without end; users have a last_login
+AXES_ENABLE_ADMIN = False  # project.admin shows them, to the platform's staff only
+AXES_VERBOSE = False
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

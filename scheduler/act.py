@@ -9,13 +9,11 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from audit import clock, page
 from scheduler import board, override
@@ -26,33 +24,32 @@ from scheduler.forms import CadenceForm, Reasoned
 from workqueue import access
 
 ORIGIN = "admin"
-PERMISSION = "scheduler.change_schedule"
+CHANGE, RUN = "scheduler.change_cadence", "scheduler.run_schedule"
 
 type View = Callable[[HttpRequest, Line], HttpResponse]
 
 
-def may(request: HttpRequest) -> bool:
-    """Whether this reader may change when the platform's handlers run."""
-    everywhere = access.operates(request) is None
-    return everywhere and request.user.has_perm(PERMISSION)
-
-
-def _verb(view: View) -> Callable[..., HttpResponseBase]:
+def _verb(permission: str) -> Callable[[View], Callable[..., HttpResponseBase]]:
     """GET asks, POST does; for operators of the platform, on rows that exist."""
 
-    @wraps(view)
-    def guarded(request: HttpRequest, key: str) -> HttpResponse:
-        line = board.line(key, now=clock.now())
-        if line is None:
-            raise Http404
-        if not may(request):
-            raise PermissionDenied
-        return view(request, line)
+    def verb(view: View) -> Callable[..., HttpResponseBase]:
+        @page.needs(
+            "scheduler.view_schedule", permission, platform=True, methods=page.ASKS
+        )
+        @wraps(view)
+        def guarded(request: HttpRequest, key: str) -> HttpResponse:
+            access.require(request, permission, [None])
+            line = board.line(key, now=clock.now())
+            if line is None:
+                raise Http404
+            return view(request, line)
 
-    return page.platform_only(require_http_methods(["GET", "HEAD", "POST"])(guarded))
+        return guarded
+
+    return verb
 
 
-@_verb
+@_verb(CHANGE)
 def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
     """Let it tick at another cadence than the timetable's, or at the timetable's again."""
     own = line.handler.cadence
@@ -102,7 +99,7 @@ def _changed(request: HttpRequest, line: Line, form: CadenceForm) -> str:
     )
 
 
-@_verb
+@_verb(RUN)
 def run_now(request: HttpRequest, line: Line) -> HttpResponse:
     """Ask the master to tick it at its next pass."""
     title = line.handler.title

@@ -46,6 +46,12 @@ class Schedule(models.Model):
     run_requested_by = models.CharField(max_length=150, default="", blank=True)
     run_requested_why = models.TextField(default="", blank=True)
 
+    class Meta:
+        permissions = [
+            ("run_schedule", "Can run handlers now"),
+            ("change_cadence", "Can change the cadence of handlers"),
+        ]
+
     def __str__(self) -> str:
         return self.key
 

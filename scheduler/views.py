@@ -10,7 +10,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path, reverse
-from django.views.decorators.http import require_GET
 
 from audit import clock, keyset, page, queries, words
 from audit.views import list_context
@@ -26,11 +25,9 @@ EVENTS = 50  # entries of a node's execution log per page
 HISTORY = 10  # changes of a handler that its opened row shows
 
 
-@require_GET
-@page.platform_only
+@page.needs("workqueue.view_node", platform=True)
 def nodes(request: HttpRequest) -> HttpResponse:
     """Server Audit Logs: every process, who is master, and who was."""
-    page.require(request, "workqueue.view_node")
     now = clock.now()
     stopped = request.GET.get("stopped") == "1"
     span = terms.span(request.GET.get("span", ""))
@@ -60,11 +57,9 @@ def nodes(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_GET
-@page.platform_only
+@page.needs("workqueue.view_node", platform=True)
 def node(request: HttpRequest, id: UUID) -> HttpResponse:
     """View Execution Logs: one process, what it reported and what it did in elections."""
-    page.require(request, "workqueue.view_node")
     now = clock.now()
     found = Node.objects.filter(pk=id).first()
     before = request.GET.get("before", "")
@@ -90,11 +85,9 @@ def node(request: HttpRequest, id: UUID) -> HttpResponse:
     )
 
 
-@require_GET
-@page.platform_only
+@page.needs("scheduler.view_tick", platform=True)
 def ticks(request: HttpRequest) -> HttpResponse:
     """Ticks: every decision to enqueue, with what was not enqueued and why."""
-    page.require(request, "scheduler.view_tick")
     filters = TickFilters(request.GET, queryset=Tick.objects.all())
     older, newer = request.GET.get("older", ""), request.GET.get("newer", "")
     found = keyset.page(filters.qs, time="at", older=older, newer=newer)
@@ -112,11 +105,9 @@ def ticks(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_GET
-@page.platform_only
+@page.needs("scheduler.view_schedule", platform=True)
 def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
     """The Timetable: when each handler runs, and one row opened."""
-    page.require(request, "scheduler.view_schedule")
     now = clock.now()
     lines = board.lines(now)
     chosen = next((line for line in lines if line.handler.key == key), None)
@@ -143,9 +134,10 @@ def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
         opened=board.opened(chosen, now=now) if chosen else None,
         history=board.history(key, limit=HISTORY) if chosen else (),
         utc=settings.TIME_ZONE != "UTC",
-        may_change=act.may(request),
-        may_pause=access.may(request, "pause", None),
-        may_resume=access.may(request, "resume", None),
+        may_change=access.may(request, act.CHANGE, None),
+        may_run=access.may(request, act.RUN, None),
+        may_pause=access.may(request, "workqueue.pause_queue", None),
+        may_resume=access.may(request, "workqueue.resume_queue", None),
     )
 
 

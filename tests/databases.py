@@ -25,7 +25,7 @@ log_min_messages = fatal
 # Made by Django after every migrate; the same rows serve all tests.
 KEPT = {"django_content_type", "auth_permission", "django_migrations"}
 
-_rows: list[models.Model] = []
+_rows: list[tuple[type[models.Model], list[models.Model]]] = []
 
 
 def name_the_test_database(share: str) -> None:
@@ -55,9 +55,9 @@ def remember_rows_of_migrations() -> None:
     """Keep a copy of what migrations made: the platform tenant, the lease, ..."""
     _rows.clear()
     there = set(connection.introspection.table_names()) - KEPT
-    for model in apps.get_models():
+    for model in apps.get_models(include_auto_created=True):
         if model._meta.managed and model._meta.db_table in there:
-            _rows.extend(model._base_manager.all())
+            _rows.append((model, list(model._base_manager.all())))
 
 
 def wipe(_: Any = None) -> None:
@@ -77,8 +77,8 @@ def wipe(_: Any = None) -> None:
         for table in tables:
             if table not in KEPT:
                 cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")  # noqa: S608
-        for row in _rows:
-            row.save_base(raw=True, force_insert=True)
+        for model, rows in _rows:
+            model._base_manager.bulk_create(rows)
 
 
 def end_other_connections() -> None:

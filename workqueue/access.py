@@ -1,8 +1,14 @@
-"""access: what a reader of the admin may see and do, tenant by tenant.
+"""access: what a reader of the admin may do, tenant by tenant.
 
-Three things must agree before anything is changed: the tenant is the reader's, Django's
-permission is there, and the role in that tenant is more than a viewer's. Asked on the
-server for every row, whatever a page shows.
+Three things must agree before anything is changed: the tenant is the reader's, he holds
+Django's permission (groups give it: Viewer, Operator, ...), and his role in that tenant
+is more than a viewer's. Asked on the server for every row, whatever a page shows.
+
+How a page uses it. `@page.needs("workqueue.view_pause")` on the view says who may open
+it at all. Rows are taken from `scoped(queryset, page.tenants(request))`. Before a row is
+changed: `access.require(request, "workqueue.pause_queue", [row.tenant_id])`, None for what
+is the platform's. A button is shown if `access.may(...)` says yes to the same question.
+Stock lists and forms of rows with a tenant inherit `workqueue.own.OwnTenants`.
 """
 
 from collections.abc import Iterable
@@ -13,15 +19,6 @@ from django.http import HttpRequest
 from audit import page
 from workqueue.models import Membership
 
-PERMISSIONS = {
-    "cancel": "workqueue.change_workitem",
-    "release": "workqueue.change_workitem",
-    "drop": "workqueue.delete_workitem",
-    "pause": "workqueue.add_pause",
-    "resume": "workqueue.change_pause",
-    "set": "workqueue.change_setting",
-    "remove": "workqueue.delete_tenant",
-}
 ADMINISTERING = frozenset([Membership.Role.ADMINISTRATOR.value])
 OPERATING = ADMINISTERING | {Membership.Role.OPERATOR.value}
 
@@ -32,18 +29,25 @@ def sees(request: HttpRequest, tenant_id: int | None) -> bool:
     return scope is None or (tenant_id is not None and tenant_id in scope)
 
 
-def may(request: HttpRequest, verb: str, tenant_id: int | None) -> bool:
+def may(request: HttpRequest, permission: str, tenant_id: int | None) -> bool:
     """Whether the reader may do it to this tenant's things; None: to the platform's."""
-    if not sees(request, tenant_id) or not request.user.has_perm(PERMISSIONS[verb]):
+    if not sees(request, tenant_id) or not request.user.has_perm(permission):
         return False
     operated = operates(request)
     return operated is None or (tenant_id is not None and tenant_id in operated)
 
 
-def require(request: HttpRequest, verb: str, tenant_ids: Iterable[int | None]) -> None:
+def require(
+    request: HttpRequest, permission: str, tenant_ids: Iterable[int | None]
+) -> None:
     """Refuse what the reader may not do."""
-    if not all(may(request, verb, tenant_id) for tenant_id in tenant_ids):
+    if not all(may(request, permission, tenant_id) for tenant_id in tenant_ids):
         raise PermissionDenied
+
+
+def may_somewhere(request: HttpRequest, permission: str) -> bool:
+    """Whether there is a tenant, or the platform, that the reader may do it to."""
+    return operates(request) != frozenset() and request.user.has_perm(permission)
 
 
 def operates(request: HttpRequest) -> frozenset[int] | None:

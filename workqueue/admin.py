@@ -7,9 +7,8 @@ the stock button: `tenancy.remove` first records what it still has in the queue.
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, QuerySet
+from django.db.models import ForeignKey
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -19,44 +18,11 @@ from audit.admin import RecordedAdmin
 from workqueue import access, people, tenancy
 from workqueue.forms import TenantForm
 from workqueue.models import Membership, Tenant, WorkItem
+from workqueue.own import OwnTenants
 
 LONGEST_REASON = 500  # characters
 
 people.register()
-
-
-class OwnTenants(RecordedAdmin):
-    """Rows of the reader's tenants; changed only by those who administer them."""
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Everybody else's rows are not there: their addresses are 404."""
-        scope, rows = page.tenants(request), super().get_queryset(request)
-        return (
-            rows if scope is None else rows.filter(**{f"{self.tenant_path}__in": scope})
-        )
-
-    tenant_path = "tenant_id"
-
-    def _get_obj_does_not_exist_redirect(
-        self, request: HttpRequest, opts: Any, object_id: str
-    ) -> HttpResponse:
-        """404, as on every other page: the stock way leads back with the id in a message."""
-        raise Http404
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Django's permission, and the role in the row's tenant."""
-        return super().has_change_permission(request, obj) and self._administers(
-            request, obj
-        )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Likewise."""
-        return super().has_delete_permission(request, obj) and self._administers(
-            request, obj
-        )
-
-    def _administers(self, request: HttpRequest, obj: Any) -> bool:
-        return obj is None or access.administers(request, self.tenant_of(obj))
 
 
 class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
@@ -79,7 +45,7 @@ class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
     ) -> Any:
         """Only people whom the reader knows already."""
         return super().formfield_for_foreignkey(
-            db_field, request, **{**kwargs, **_known(db_field, request)}
+            db_field, request, **{**kwargs, **people.known(db_field, request)}
         )
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -102,7 +68,7 @@ class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
 
 
 @admin.register(Tenant)
-class TenantAdmin(OwnTenants):
+class TenantAdmin(OwnTenants, RecordedAdmin):
     """Tenants: made, changed, and removed by one verb."""
 
     form = TenantForm
@@ -154,23 +120,9 @@ class TenantAdmin(OwnTenants):
     ) -> None:
         """Memberships, each with its own Change."""
         super().save_formset(request, form, formset, change)
-        members = MembershipAdmin(Membership, self.admin_site)
-        for each in formset.new_objects:
-            members.record(
-                request, each, verb="created", old=None, new={"role": each.role}
-            )
-        for each, names in formset.changed_objects:
-            members.record(
-                request,
-                each,
-                verb="changed",
-                old=None,
-                new={name: str(getattr(each, name)) for name in names},
-            )
-        for each in formset.deleted_objects:
-            members.record(
-                request, each, verb="deleted", old={"role": each.role}, new=None
-            )
+        people.record_places(
+            MembershipAdmin(Membership, self.admin_site), request, formset
+        )
 
     def change_view(
         self,
@@ -237,13 +189,13 @@ class TenantAdmin(OwnTenants):
         )
 
     def _may_remove(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("workqueue.delete_tenant") and access.administers(
+        return request.user.has_perm("workqueue.remove_tenant") and access.administers(
             request, None
         )
 
 
 @admin.register(Membership)
-class MembershipAdmin(OwnTenants):
+class MembershipAdmin(OwnTenants, RecordedAdmin):
     """Who belongs to which tenant, in which role."""
 
     list_display = ("user", "tenant", "role")
@@ -259,25 +211,8 @@ class MembershipAdmin(OwnTenants):
     ) -> Any:
         """Only tenants that the reader administers, and people whom he knows already."""
         return super().formfield_for_foreignkey(
-            db_field, request, **{**kwargs, **_known(db_field, request)}
+            db_field, request, **{**kwargs, **people.known(db_field, request)}
         )
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Django's permission, and a tenant to add to."""
-        return (
-            super().has_add_permission(request)
-            and access.administered(request) != frozenset()
-        )
-
-
-def _known(db_field: ForeignKey[Any, Any], request: HttpRequest) -> dict[str, Any]:
-    """What a field may point to: the reader's tenants, and people of them. Nobody else is named."""
-    scope = access.administered(request)
-    if scope is None:
-        return {}
-    if db_field.name == "tenant":
-        return {"queryset": Tenant.objects.filter(pk__in=scope)}
-    return {"queryset": User.objects.filter(memberships__tenant__in=scope).distinct()}
 
 
 def _tenant_id(obj: Any) -> int | None:

@@ -1,5 +1,7 @@
 """A page of our own: the shell around it, and who is told that it does not exist."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
@@ -10,21 +12,33 @@ from audit import page
 from tests import factories
 
 
-@page.platform_only
+@page.needs(platform=True)
 def secret(request: HttpRequest) -> HttpResponse:
     return HttpResponse("seen")
 
 
+@page.needs("audit.view_run", methods=page.ASKS)
+def runs(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("runs")
+
+
+def asks(user: Any, method: str = "get", tenants: Any = None) -> HttpRequest:
+    request = getattr(RequestFactory(), method)("/")
+    request.user = user
+    request.tenants = tenants
+    return request
+
+
 def test_a_page_of_the_platform_does_not_exist_for_others():
-    request = RequestFactory().get("/")
-    request.tenants = frozenset([1])  # type: ignore[attr-defined]
+    request = asks(AnonymousUser(), tenants=frozenset([1]))
+    assert not page.guard_of(secret).opens(request)
     with pytest.raises(Http404):
         secret(request)
 
 
 def test_a_page_of_the_platform_is_there_for_its_staff():
-    request = RequestFactory().get("/")
-    request.tenants = None  # type: ignore[attr-defined]
+    request = asks(AnonymousUser())
+    assert page.guard_of(secret).opens(request)
     assert secret(request).content == b"seen"
 
 
@@ -35,11 +49,19 @@ def test_a_request_that_no_middleware_scoped_sees_no_tenant():
         secret(request)
 
 
-def test_a_permission_is_asked_on_the_server():
-    request = RequestFactory().get("/")
-    request.user = AnonymousUser()
+@pytest.mark.django_db
+def test_a_permission_is_asked_on_the_server_and_the_menu_asks_the_same():
+    stranger, reader = asks(AnonymousUser()), asks(factories.superuser())
+    assert not page.guard_of(runs).opens(stranger)
     with pytest.raises(PermissionDenied):
-        page.require(request, "audit.view_run")
+        runs(stranger)
+    assert page.guard_of(runs).opens(reader)
+    assert runs(reader).content == b"runs"
+
+
+def test_a_method_that_a_page_does_not_know_is_refused_before_anything_else():
+    assert secret(asks(AnonymousUser(), "post")).status_code == 405
+    assert runs(asks(AnonymousUser(), "delete")).status_code == 405
 
 
 @pytest.mark.django_db

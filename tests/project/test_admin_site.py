@@ -40,7 +40,7 @@ def test_the_menu_has_the_groups_and_entries_of_the_design_in_their_order(client
     ]
     assert found["Queue"] == ["Items", "Timetable", "Pauses"]
     assert found["Tenants"] == ["Tenants", "Memberships"]
-    assert found["People"] == ["Users", "Groups"]
+    assert found["People"] == ["Users", "Groups", "Sign-in locks"]
     names = list(found)
     assert names[:3] == ["Global Settings", "Audit", "Queue"]
     assert names[-2:] == ["Tenants", "People"]

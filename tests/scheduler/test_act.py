@@ -119,7 +119,9 @@ def test_an_operator_of_the_platform_with_the_permission_may(timetable, client):
     timetable(row("plain"))
     operator = factories.member(factories.platform(), role=Membership.Role.OPERATOR)
     operator.user_permissions.set(
-        Permission.objects.filter(codename__in=["change_schedule", "view_schedule"])
+        Permission.objects.filter(
+            codename__in=["run_schedule", "change_cadence", "view_schedule"]
+        )
     )
     client.force_login(operator)
     assert client.post(RUN, {"why": "x"}).status_code == 302

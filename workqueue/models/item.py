@@ -84,6 +84,12 @@ class WorkItem(models.Model):
     objects = WorkItemQuerySet.as_manager()
 
     class Meta:
+        permissions = [
+            ("cancel_item", "Can cancel items"),
+            ("retry_item", "Can let held items run again"),
+            ("drop_item", "Can drop held items"),
+            ("bulk_items", "Can act on all items that match at once"),
+        ]
         constraints = [
             # A slow run is never doubled by the next tick. The database refuses
             # the second row, so no caller has to look before it inserts.

@@ -42,6 +42,10 @@ class Pause(models.Model):
     objects = PauseQuerySet.as_manager()
 
     class Meta:
+        permissions = [
+            ("pause_queue", "Can pause handlers, tenants and everything"),
+            ("resume_queue", "Can end pauses"),
+        ]
         constraints = [
             # One pause of a thing at a time: ending it must end it. (Three rows, since
             # SQLite cannot call two NULLs equal.)

@@ -56,6 +56,7 @@ class Setting(models.Model):
     objects = SettingQuerySet.as_manager()
 
     class Meta:
+        permissions = [("edit_caps", "Can change and restore live settings")]
         constraints = [
             # Two operators who save at once: the second is told, nothing is lost.
             models.UniqueConstraint(

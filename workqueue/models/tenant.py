@@ -41,6 +41,7 @@ class Tenant(models.Model):
 
     class Meta:
         ordering = ["slug"]
+        permissions = [("remove_tenant", "Can remove tenants with all they have")]
         constraints = [
             # Work of platform scope needs exactly one tenant to stand for it.
             models.UniqueConstraint(

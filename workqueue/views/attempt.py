@@ -14,7 +14,6 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from audit import clock, page, queries, timeline, tracks, window, words
 from audit.timeline import Attempt
@@ -43,7 +42,7 @@ class Line:
     ran: timedelta | None
 
 
-@require_safe
+@page.needs("audit.view_run")
 def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     """The whole page."""
     found = _find(request, claim_id)
@@ -70,7 +69,7 @@ def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     )
 
 
-@require_safe
+@page.needs("audit.view_run", "audit.view_transcript")
 def lines(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     """What is new after `?after=`, or above `?before=`; with the parts of the page that move."""
     found = _find(request, claim_id)
@@ -88,7 +87,7 @@ def lines(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     )
 
 
-@require_safe
+@page.needs("audit.view_run", "audit.view_transcript", "audit.export")
 def download(request: HttpRequest, claim_id: UUID) -> StreamingHttpResponse:
     """The transcript as a plain text file, whole."""
     found = _find(request, claim_id)
@@ -102,7 +101,6 @@ def download(request: HttpRequest, claim_id: UUID) -> StreamingHttpResponse:
 
 def _find(request: HttpRequest, claim_id: UUID) -> Found:
     """The live item if there is one, else the ledger's Run. 404: neither, or another tenant's."""
-    page.require(request, "audit.view_run")
     item = WorkItem.objects.executing().filter(claim_id=claim_id).first()
     if item is not None:
         shown = _of_item(item)
@@ -188,7 +186,7 @@ def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
         and this.started_at + this.time_limit,
         "may_cancel": found.item is not None
         and this.live
-        and access.may(request, "cancel", this.tenant_id),
+        and access.may(request, "workqueue.cancel_item", this.tenant_id),
         "abandon_words": timeline.ABANDON.get(this.abandon, ""),
     }
 

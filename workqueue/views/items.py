@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from audit import clock, keyset, page, queries, timeline, words
 from audit.filters import CURSORS
@@ -30,6 +30,7 @@ class Verb:
     """Something an operator does to items, in the words of its page."""
 
     name: str
+    permission: str
     short: str  # on buttons that ask first
     run: Callable[..., list[Result]]
     states: tuple[str, ...]  # of the items that it can be done to
@@ -44,6 +45,7 @@ class Verb:
 VERBS = {
     "cancel": Verb(
         name="cancel",
+        permission="workqueue.cancel_item",
         short="Cancel",
         run=operate.cancel,
         states=("pending", "executing"),
@@ -55,6 +57,7 @@ VERBS = {
     ),
     "release": Verb(
         name="release",
+        permission="workqueue.retry_item",
         short="Retry",
         run=operate.release,
         states=("held",),
@@ -67,6 +70,7 @@ VERBS = {
     ),
     "drop": Verb(
         name="drop",
+        permission="workqueue.drop_item",
         short="Drop",
         run=operate.drop,
         states=("held",),
@@ -79,10 +83,9 @@ VERBS = {
 }
 
 
-@require_safe
+@page.needs("workqueue.view_workitem")
 def items(request: HttpRequest) -> HttpResponse:
     """The list."""
-    page.require(request, "workqueue.view_workitem")
     scope, now = page.tenants(request), clock.now()
     mine = scoped(WorkItem.objects.all(), scope)
     filters = ItemFilters(request.GET, queryset=mine)
@@ -99,7 +102,7 @@ def items(request: HttpRequest) -> HttpResponse:
         verbs=[
             verb
             for verb in VERBS.values()
-            if request.user.has_perm(access.PERMISSIONS[verb.name])
+            if access.may_somewhere(request, verb.permission)
         ],
         actable=any(row.actable for row in table.data),
         suggestions={
@@ -110,10 +113,9 @@ def items(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_safe
+@page.needs("workqueue.view_workitem")
 def item(request: HttpRequest, item_id: int) -> HttpResponse:
     """One item: where it stands, its rules, its attempts."""
-    page.require(request, "workqueue.view_workitem")
     found = scoped(WorkItem.objects.filter(pk=item_id), page.tenants(request)).first()
     if found is None:
         return _gone(request, item_id)
@@ -132,7 +134,7 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
             verb
             for verb in VERBS.values()
             if found.status in verb.states
-            and access.may(request, verb.name, found.tenant_id)
+            and access.may(request, verb.permission, found.tenant_id)
         ],
         attempts=[timeline.of_run(run) for run in queries.attempts(found.pk)],
         limit=timedelta(seconds=found.time_limit_s),
@@ -140,7 +142,7 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@page.needs("workqueue.view_workitem", methods=page.ASKS)
 def act(request: HttpRequest) -> HttpResponse:
     """Ask, with what it will do; then, by POST with a reason, do it row by row."""
     asked = request.POST if request.method == "POST" else request.GET
@@ -160,7 +162,9 @@ def act(request: HttpRequest) -> HttpResponse:
             WorkItem.objects.filter(pk__in=ids[:AT_MOST]), page.tenants(request)
         ).order_by("pk")
     )
-    access.require(request, verb.name, {each.tenant_id for each in chosen} or {None})
+    if not access.may_somewhere(request, verb.permission):
+        raise PermissionDenied
+    access.require(request, verb.permission, {each.tenant_id for each in chosen})
     why = " ".join(asked.get("why", "").split())
     problem = _problem(why) if request.method == "POST" else ""
     if request.method != "POST" or problem or not chosen:
@@ -270,13 +274,15 @@ def _tabs(request: HttpRequest, mine: Any) -> list[Tab]:
 
 def _lines(request: HttpRequest, rows: Any) -> list[ItemLine]:
     facts = waiting.facts(clock.now()) if rows else None
-    verbs = [verb for verb in VERBS if request.user.has_perm(access.PERMISSIONS[verb])]
     return [
         ItemLine(
             item=each,
             title=registry.title(each.handler),
             why=waiting.why(each, facts) if facts else "",
-            actable=any(access.may(request, verb, each.tenant_id) for verb in verbs),
+            actable=any(
+                access.may(request, verb.permission, each.tenant_id)
+                for verb in VERBS.values()
+            ),
         )
         for each in rows
     ]

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from audit import clock, page, words
 from audit.filters import Moment, MomentField, length
@@ -17,6 +17,7 @@ from workqueue import access, pauses, registry
 from workqueue.exceptions import InvalidValues
 from workqueue.models import Pause, Tenant
 
+PAUSE, RESUME = "workqueue.pause_queue", "workqueue.resume_queue"
 ENDED = 50  # pauses that are over and still listed
 LONGEST_REASON = 500  # characters
 CONSEQUENCE = "Nothing of it is enqueued by its slots or claimed; what runs goes on. Slots that fall into the pause count as paused, not as missed."
@@ -98,10 +99,9 @@ class PauseForm(forms.Form):
         return data
 
 
-@require_safe
+@page.needs("workqueue.view_pause")
 def pauses_list(request: HttpRequest) -> HttpResponse:
     """Those in force, and the last that ended."""
-    page.require(request, "workqueue.view_pause")
     now = clock.now()
     mine = scoped(Pause.objects.select_related("tenant"), page.tenants(request))
     newest = list(mine.order_by("-since", "-pk")[: ENDED * 2])
@@ -115,31 +115,27 @@ def pauses_list(request: HttpRequest) -> HttpResponse:
         lead="What must not run for a while, by whom, why and until when. What is running when a pause begins goes on.",
         now=now,
         in_force=[
-            (each, _what(each), access.may(request, "resume", each.tenant_id))
+            (each, _what(each), access.may(request, RESUME, each.tenant_id))
             for each in held
         ],
         over=[(each, _what(each)) for each in over],
-        may_pause=_may_pause(request),
+        may_pause=access.may_somewhere(request, PAUSE),
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@page.needs(PAUSE, methods=page.ASKS)
 def pause(request: HttpRequest) -> HttpResponse:
     """Ask what, until when and why; then pause it."""
-    page.require(request, "workqueue.add_pause")
-    if not _may_pause(request):
-        raise Http404
-    operated = access.operates(request)
-    scope = page.tenants(request)
-    tenants = (
-        operated if scope is None else scope if operated is None else scope & operated
+    if not access.may_somewhere(request, PAUSE):
+        raise PermissionDenied
+    form = PauseForm(
+        request.POST or None, tenants=access.operates(request), initial=_asked(request)
     )
-    form = PauseForm(request.POST or None, tenants=tenants, initial=_asked(request))
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
         until: Moment | None = data["until"]
         tenant = data["tenant"] if data["scope"] == Pause.Scope.TENANT else None
-        access.require(request, "pause", [tenant.pk if tenant else None])
+        access.require(request, PAUSE, [tenant.pk if tenant else None])
         try:
             made = pauses.pause(
                 scope=data["scope"],
@@ -171,17 +167,16 @@ def pause(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@page.needs("workqueue.view_pause", methods=page.ASKS)
 def resume(request: HttpRequest, pause_id: int) -> HttpResponse:
     """Ask why; then end the pause."""
-    page.require(request, "workqueue.view_pause")
     found = scoped(
         Pause.objects.select_related("tenant").filter(pk=pause_id),
         page.tenants(request),
     ).first()
     if found is None:
         raise Http404
-    access.require(request, "resume", [found.tenant_id])
+    access.require(request, RESUME, [found.tenant_id])
     why, problem = " ".join(request.POST.get("why", "").split()), ""
     if request.method == "POST":
         problem = "" if why else "Say why: the next operator reads it."
@@ -239,12 +234,6 @@ def _until(row: Pause, now: datetime) -> str:
     if row.until is None:
         return " without an end"
     return f" until {words.day_and_time(row.until, now)}, for another {words.duration(row.until - now)}"
-
-
-def _may_pause(request: HttpRequest) -> bool:
-    scope, operated = page.tenants(request), access.operates(request)
-    some = operated is None or bool(operated if scope is None else operated & scope)
-    return request.user.has_perm("workqueue.add_pause") and some
 
 
 def _asked(request: HttpRequest) -> dict[str, str]:

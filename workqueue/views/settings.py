@@ -7,7 +7,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_safe
 
 from audit import clock, page
 from workqueue import access, policy, readout
@@ -15,6 +14,7 @@ from workqueue.bounds import Declaration
 from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
 
+EDIT = "workqueue.edit_caps"
 DECLARATIONS: tuple[Declaration, ...] = (policy.WORKER_NODE_CONFIGURATION,)
 LEADS = {
     policy.WORKER_NODE_CONFIGURATION.name: "How all workers behave. A change reaches every process within 5 s; nothing needs a restart.",
@@ -24,11 +24,9 @@ LONGEST_REASON = 500  # characters
 SEEN = "_version"  # the version that the operator looked at
 
 
-@require_safe
-@page.platform_only
+@page.needs("workqueue.view_setting", platform=True)
 def settings(request: HttpRequest) -> HttpResponse:
     """All settings, by name, key or sentence."""
-    page.require(request, "workqueue.view_setting")
     sought = " ".join(request.GET.get("q", "").replace("\x00", "\u2400").split())[:100]
     rows = [
         (each, slugify(each.name), Setting.objects.newest(each.name))
@@ -49,15 +47,13 @@ def settings(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page.platform_only
+@page.needs("workqueue.view_setting", platform=True, methods=page.ASKS)
 def setting(request: HttpRequest, slug: str) -> HttpResponse:
     """One setting: what is stored, what each process uses of it and why, and who changed it."""
-    page.require(request, "workqueue.view_setting")
     declaration = _declaration(slug)
     if request.method != "POST":
         return _show(request, declaration)
-    access.require(request, "set", [None])
+    access.require(request, EDIT, [None])
     typed = _typed(request, declaration)
     why = " ".join(request.POST.get("why", "").split())
     if len(why) > LONGEST_REASON:
@@ -95,11 +91,10 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("admin:setting", slug)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@page.platform_only
+@page.needs("workqueue.view_setting", EDIT, platform=True, methods=page.ASKS)
 def restore(request: HttpRequest, slug: str, version: int) -> HttpResponse:
     """Ask, with what would change; then, by POST with a reason, write a new version."""
-    access.require(request, "set", [None])
+    access.require(request, EDIT, [None])
     declaration = _declaration(slug)
     old = policy.history(declaration).filter(version=version).first()
     newest = Setting.objects.newest(declaration.name)
@@ -178,7 +173,7 @@ def _show(
         total=policy.history(declaration).count()
         if len(versions) > VERSIONS
         else len(versions),
-        may_set=access.may(request, "set", None),
+        may_set=access.may(request, EDIT, None),
     )
 
 

@@ -13,7 +13,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
-from django.views.decorators.http import require_POST
 
 from audit import clock, page, words
 from audit.admin import ReadOnlyAdmin, RecordedAdmin
@@ -24,13 +23,15 @@ from scheduler.handlers.archival.exceptions import ArchiveError
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.archival.preview import preview
 from scheduler.handlers.archival.verify import verify
-from workqueue.models import Tenant
+from workqueue import access
+from workqueue.own import OwnTenants
 
 GROUP = "Archival"
+VIEW = "archival.view_archivefile"
 
 
 @admin.register(ArchivalPolicy)
-class ArchivalPolicyAdmin(RecordedAdmin):
+class ArchivalPolicyAdmin(OwnTenants, RecordedAdmin):
     """How long what is kept. Defaults belong to the platform's staff and stay: disable them."""
 
     list_display = (
@@ -51,10 +52,11 @@ class ArchivalPolicyAdmin(RecordedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ArchivalPolicy]:
         """The reader's tenants, and the defaults, which hold for them too."""
         tenants = page.tenants(request)
-        rows = super().get_queryset(request)
         if tenants is None:
-            return rows
-        return rows.filter(Q(tenant_id__in=tenants) | Q(tenant=None))
+            return super().get_queryset(request)
+        return ArchivalPolicy.objects.filter(
+            Q(tenant_id__in=tenants) | Q(tenant=None)
+        ).order_by(*self.get_ordering(request))
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: ArchivalPolicy | None = None
@@ -69,7 +71,10 @@ class ArchivalPolicyAdmin(RecordedAdmin):
         rules = ["keep_days", "action", "archive_keep_days", "is_enabled"]
         if obj is None:
             return ["record_type", "tenant", *rules]
-        return ["type_shown", "of_tenant", *rules, "would_archive"]
+        shown = ["type_shown", "of_tenant", *rules]
+        # What a default would do counts the rows of everybody.
+        everybody = obj.tenant_id is None and page.tenants(request) is not None
+        return shown if everybody else [*shown, "would_archive"]
 
     def formfield_for_dbfield(
         self, db_field: Any, request: HttpRequest, **kwargs: Any
@@ -85,18 +90,8 @@ class ArchivalPolicyAdmin(RecordedAdmin):
     ) -> Any:
         """Only the platform's staff make defaults."""
         if db_field.name == "tenant":
-            tenants = page.tenants(request)
-            every = Tenant.objects.all()
-            mine = every if tenants is None else every.filter(pk__in=tenants)
-            kwargs |= {"queryset": mine, "required": tenants is not None}
+            kwargs["required"] = access.administered(request) is not None
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: ArchivalPolicy | None = None
-    ) -> bool:
-        """A default is changed by the platform's staff only."""
-        allowed = super().has_change_permission(request, obj)
-        return allowed and _may_write(request, obj)
 
     def has_delete_permission(
         self, request: HttpRequest, obj: ArchivalPolicy | None = None
@@ -146,7 +141,7 @@ class ArchivalPolicyAdmin(RecordedAdmin):
 
 
 @admin.register(ArchiveFile)
-class ArchiveFileAdmin(ReadOnlyAdmin):
+class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
     """Files, newest first. Nobody edits them; what can be done stands on each one's page."""
 
     list_display = ("what", "tenant", "span", "rows", "size", "written", "state")
@@ -171,30 +166,28 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("type_shown", "span", "size", "written", "state")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ArchiveFile]:
-        """Files of the tenants that this reader may see."""
-        tenants = page.tenants(request)
-        rows = super().get_queryset(request)
-        return rows if tenants is None else rows.filter(tenant_id__in=tenants)
-
     def get_urls(self) -> list[URLPattern]:
         """The verbs beside the stock pages."""
         verbs = {
-            "verify": require_POST(self.verify),
-            "download": self.download,
-            "restore": self.restore,
+            "verify": (self.verify, page.DOES),
+            "download": (self.download, page.READS),
+            "restore": (self.restore, page.ASKS),
         }
         return [
             *(
-                path(
-                    f"<int:pk>/{verb}/",
-                    self.admin_site.admin_view(view),
-                    name=f"archival_archivefile_{verb}",
-                )
-                for verb, view in verbs.items()
+                self._address(verb, view, methods)
+                for verb, (view, methods) in verbs.items()
             ),
             *super().get_urls(),
         ]
+
+    def _address(self, verb: str, view: Any, methods: tuple[str, ...]) -> URLPattern:
+        needs = page.needs(VIEW, f"archival.{verb}_archivefile", methods=methods)
+        return path(
+            f"<int:pk>/{verb}/",
+            self.admin_site.admin_view(needs(view)),
+            name=f"archival_archivefile_{verb}",
+        )
 
     def verify(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Read it again and say what came of it."""
@@ -262,7 +255,8 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet[ArchiveFile]
     ) -> None:
         """One sentence for all, one more for each that is not whole."""
-        verdicts = [verify(file, now=clock.now()) for file in queryset]
+        mine = [file for file in queryset if _may(request, "verify", file)]
+        verdicts = [verify(file, now=clock.now()) for file in mine]
         whole = sum(verdict.word == "ok" for verdict in verdicts)
         messages.success(request, f"{whole} of {len(verdicts)} files are whole.")
         for verdict in verdicts:
@@ -271,14 +265,15 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
 
     def has_verify_permission(self, request: HttpRequest) -> bool:
         """For the action."""
-        return self._may(request, "verify")
+        return access.may_somewhere(request, "archival.verify_archivefile")
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """Which verbs the page offers."""
         verbs = ("verify", "download", "restore")
-        context["may"] = {verb: self._may(request, verb) for verb in verbs}
+        file = context["original"]
+        context["may"] = {verb: _may(request, verb, file) for verb in verbs}
         context["group"] = GROUP
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -318,13 +313,10 @@ class ArchiveFileAdmin(ReadOnlyAdmin):
         return millrace.status("standby", "Written")
 
     def _file(self, request: HttpRequest, pk: int, *, verb: str) -> ArchiveFile:
-        file = get_object_or_404(self.get_queryset(request), pk=pk)
-        if not self._may(request, verb):
+        file: ArchiveFile = get_object_or_404(self.get_queryset(request), pk=pk)
+        if not _may(request, verb, file):
             raise PermissionDenied
         return file
-
-    def _may(self, request: HttpRequest, verb: str) -> bool:
-        return request.user.has_perm(f"archival.{verb}_archivefile")
 
 
 def size(number: int) -> str:
@@ -340,5 +332,5 @@ def _when(moment: datetime) -> str:
     return millrace.when({"now": clock.now()}, moment)
 
 
-def _may_write(request: HttpRequest, obj: ArchivalPolicy | None) -> bool:
-    return obj is None or obj.tenant_id is not None or page.tenants(request) is None
+def _may(request: HttpRequest, verb: str, file: ArchiveFile) -> bool:
+    return access.may(request, f"archival.{verb}_archivefile", file.tenant_id)

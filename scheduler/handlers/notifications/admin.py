@@ -1,11 +1,8 @@
 """Channels with their test, notifications, and a reader's own messages."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth import get_permission_codename
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -25,9 +22,11 @@ from scheduler.handlers.notifications.models import (
     WebNotification,
 )
 from scheduler.handlers.notifications.send_test import send_test
-from workqueue.models import Tenant
+from workqueue import access
+from workqueue.own import OwnTenants
 
 COUNT_UP_TO = 10_000  # rows; "10,000+" beyond
+VIEW, TEST = "notifications.view_channel", "notifications.test_channel"
 LOGGED = ("name", "kind", "is_enabled", "config")
 
 
@@ -46,16 +45,6 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Archival does that."""
         return False
 
-    def checked(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        """The view, for those who may see the model."""
-
-        def inner(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            if not self.has_view_permission(request):
-                raise PermissionDenied
-            return view(request, *args, **kwargs)
-
-        return self.admin_site.admin_view(inner)
-
 
 @admin.register(Notification)
 class NotificationAdmin(PageAdmin):
@@ -63,11 +52,11 @@ class NotificationAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Our own pages under the names that the admin's links use."""
-        name = "notifications_notification"
+        name, inside = "notifications_notification", self.admin_site.admin_view
         return [
-            path("", self.checked(views.notifications), name=f"{name}_changelist"),
-            path("act/", self.checked(views.act), name=f"{name}_act"),
-            path("<int:pk>/", self.checked(views.notification), name=f"{name}_change"),
+            path("", inside(views.notifications), name=f"{name}_changelist"),
+            path("act/", inside(views.act), name=f"{name}_act"),
+            path("<int:pk>/", inside(views.notification), name=f"{name}_change"),
         ]
 
 
@@ -85,15 +74,15 @@ class WebNotificationAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """The list, and the verb behind its buttons."""
-        name = "notifications_webnotification"
+        name, inside = "notifications_webnotification", self.admin_site.admin_view
         return [
-            path("", self.checked(views.own), name=f"{name}_changelist"),
-            path("read/", self.checked(views.mark_read), name=f"{name}_read"),
+            path("", inside(views.own), name=f"{name}_changelist"),
+            path("read/", inside(views.mark_read), name=f"{name}_read"),
         ]
 
 
 @admin.register(Channel)
-class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ChannelAdmin(OwnTenants):
     """A tenant's channels: state in a sentence, the fields of its kind, Send test."""
 
     list_display = ("name", "kind", "of_tenant", "state", "failures", "last_sent")
@@ -115,22 +104,9 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Channel]:
-        """Channels of the tenants that this reader may see."""
-        tenants = page.tenants(request)
-        rows = super().get_queryset(request).select_related("tenant")
-        return rows if tenants is None else rows.filter(tenant_id__in=tenants)
-
-    def formfield_for_foreignkey(
-        self, db_field: Any, request: HttpRequest, **kwargs: Any
-    ) -> Any:
-        """A channel can be made for those tenants only."""
-        if db_field.name == "tenant":
-            tenants = page.tenants(request)
-            every = Tenant.objects.all()
-            kwargs["queryset"] = (
-                every if tenants is None else every.filter(pk__in=tenants)
-            )
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        """With their tenants, which every row names."""
+        rows: QuerySet[Channel] = super().get_queryset(request)
+        return rows.select_related("tenant")
 
     def get_form(
         self,
@@ -251,7 +227,9 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Send test beside the stock pages."""
         test = path(
             "<int:pk>/test/",
-            self.admin_site.admin_view(self.test),
+            self.admin_site.admin_view(
+                page.needs(VIEW, TEST, methods=page.ASKS)(self.test)
+            ),
             name="notifications_channel_test",
         )
         return [test, *super().get_urls()]
@@ -259,8 +237,7 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def test(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Ask for a recipient, send, say what the other side answered."""
         channel = get_object_or_404(self.get_queryset(request), pk=pk)
-        if not self.may_test(request):
-            raise PermissionDenied
+        access.require(request, TEST, [channel.tenant_id])
         user = request.user
         suggested = (
             user.get_username()
@@ -294,16 +271,13 @@ class ChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             missing=request.method == "POST" and not recipient,
         )
 
-    def may_test(self, request: HttpRequest) -> bool:
-        """A right of its own."""
-        codename = get_permission_codename("test", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
-
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """Whether the page offers the test."""
-        context["may_test"] = self.may_test(request)
+        context["may_test"] = context["original"] is not None and access.may(
+            request, TEST, context["original"].tenant_id
+        )
         context["group"] = views.GROUP
         return super().render_change_form(request, context, *args, **kwargs)
 

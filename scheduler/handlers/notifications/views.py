@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
 
 from audit import clock, keyset, page, words
 from scheduler.handlers.notifications import operate
@@ -24,11 +23,16 @@ from scheduler.handlers.notifications.models import (
     WebNotification,
 )
 from scheduler.handlers.notifications.tables import NotificationTable, state
+from workqueue import access
 
 GROUP = "Notifications"
 LIST = "admin:notifications_notification_changelist"
 OWN = "admin:notifications_webnotification_changelist"
-MAY = {"retry": "retry_notification", "suppress": "suppress_notification"}
+VIEW = "notifications.view_notification"
+MAY = {
+    "retry": "notifications.retry_notification",
+    "suppress": "notifications.suppress_notification",
+}
 VERBS = {"retry": operate.retry, "suppress": operate.suppress}
 DONE = {"retry": "will be sent with the next run", "suppress": "will not be sent"}
 MOST = 1_000  # rows of one action
@@ -43,6 +47,7 @@ def scoped(request: HttpRequest) -> NotificationQuerySet:
     return rows if tenants is None else rows.filter(tenant_id__in=tenants)
 
 
+@page.needs(VIEW)
 def notifications(request: HttpRequest) -> HttpResponse:
     """The list, newest first."""
     found = NotificationFilters(request.GET, queryset=scoped(request))
@@ -64,10 +69,11 @@ def notifications(request: HttpRequest) -> HttpResponse:
         newest=_with(request),
         newer=_with(request, newer=shown.newer) if shown.newer else "",
         older=_with(request, older=shown.older) if shown.older else "",
-        may={verb: may(request, verb) for verb in MAY},
+        may={verb: access.may_somewhere(request, right) for verb, right in MAY.items()},
     )
 
 
+@page.needs(VIEW)
 def notification(request: HttpRequest, pk: int) -> HttpResponse:
     """One notification with all that is known of it."""
     row = get_object_or_404(scoped(request), pk=pk)
@@ -80,7 +86,10 @@ def notification(request: HttpRequest, pk: int) -> HttpResponse:
         row=row,
         state=state(row),
         attempts=f"{row.attempts} of {MAX_ATTEMPTS}",
-        may={verb: may(request, verb) for verb in MAY},
+        may={
+            verb: access.may(request, right, row.tenant_id)
+            for verb, right in MAY.items()
+        },
         can={
             "retry": row.state in {"pending", "failed", "suppressed"},
             "suppress": row.state in {"pending", "failed"},
@@ -88,13 +97,13 @@ def notification(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-@require_POST
+@page.needs(VIEW, methods=page.DOES)
 def act(request: HttpRequest) -> HttpResponse:
     """Retry or suppress the rows that were selected; says how many it was."""
     verb = request.POST.get("do", "")
     if verb not in VERBS:
         raise Http404
-    if not may(request, verb):
+    if not access.may_somewhere(request, MAY[verb]):
         raise PermissionDenied
     ids = [
         int(text)
@@ -102,6 +111,8 @@ def act(request: HttpRequest) -> HttpResponse:
         if text.isascii() and text.isdecimal() and len(text) < 19
     ]
     rows = scoped(request).filter(pk__in=ids).order_by("pk")
+    if (operated := access.operates(request)) is not None:
+        rows = rows.filter(tenant_id__in=operated)
     why = request.POST.get("why", "").replace("\x00", "")[:1_000]
     moved = VERBS[verb](rows, who=request.user.get_username(), why=why)
     left = len(ids) - moved
@@ -119,7 +130,7 @@ def act(request: HttpRequest) -> HttpResponse:
     return redirect(_back(request, reverse(LIST)))
 
 
-@require_GET
+@page.needs()
 def own(request: HttpRequest) -> HttpResponse:
     """The reader's own messages, newest first."""
     mine = _own(request).select_related("tenant")
@@ -138,7 +149,7 @@ def own(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_POST
+@page.needs(methods=page.DOES)
 def mark_read(request: HttpRequest) -> HttpResponse:
     """Take one message off the badge, or all (`id` absent); then to where it leads, if it does."""
     mine = _own(request)
@@ -155,11 +166,6 @@ def mark_read(request: HttpRequest) -> HttpResponse:
         if "follow" in request.POST and row.url
         else _back(request, reverse(OWN))
     )
-
-
-def may(request: HttpRequest, verb: str) -> bool:
-    """Whether the reader may do this to notifications."""
-    return bool(request.user.has_perm(f"notifications.{MAY[verb]}"))
 
 
 def _own(request: HttpRequest) -> Any:

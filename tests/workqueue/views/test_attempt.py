@@ -210,7 +210,9 @@ def test_another_tenants_attempt_is_not_there(acme: Tenant, kind: str, part: str
             if kind == "live"
             else screens.run(tenant).id
         )
-    anna = screens.signed_in(screens.staff(acme, "audit.view_run"))
+    anna = screens.signed_in(
+        screens.staff(acme, "audit.view_run", "audit.view_transcript", "audit.export")
+    )
     assert anna.get(f"/admin/run/{ids['acme']}/{part}").status_code in (200, 286)
     assert anna.get(f"/admin/run/{ids['granite']}/{part}").status_code == 404
     nobody = screens.signed_in(screens.staff(acme))

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.django_db
 ITEMS, ACT = "/admin/items/", "/admin/items/act/"
 RIGHTS = (
     "workqueue.view_workitem",
-    "workqueue.change_workitem",
-    "workqueue.delete_workitem",
+    "workqueue.cancel_item",
+    "workqueue.retry_item",
+    "workqueue.drop_item",
 )
 
 

@@ -15,7 +15,7 @@ from workqueue.models import Pause, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("timetable")]
 LIST, ADD = "/admin/pauses/", "/admin/pauses/pause/"
-RIGHTS = ("workqueue.view_pause", "workqueue.add_pause", "workqueue.change_pause")
+RIGHTS = ("workqueue.view_pause", "workqueue.pause_queue", "workqueue.resume_queue")
 
 
 @pytest.fixture(autouse=True)

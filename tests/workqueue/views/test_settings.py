@@ -23,7 +23,7 @@ GOOD = {
     "START_WORKERS_ON_MASTER": "on",
     "ENQUEUE_MODE": "every",
 }
-RIGHTS = ("workqueue.view_setting", "workqueue.change_setting")
+RIGHTS = ("workqueue.view_setting", "workqueue.edit_caps")
 NUMBERS = [name for name in GOOD if name.startswith("WORKER_")]
 # As people, scripts and other alphabets send them. An empty field is the way back to
 # the default, which the page says; blanks around a number are trimmed.

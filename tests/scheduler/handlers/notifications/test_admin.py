@@ -34,7 +34,9 @@ def acme() -> Any:
 @pytest.fixture
 def anna(client: Client, acme: Any) -> Any:
     """Somebody of acme who may do everything with channels."""
-    user = factories.member(acme, username="anna", email="anna@example.com")
+    user = factories.member(
+        acme, "administrator", username="anna", email="anna@example.com"
+    )
     allow(
         user,
         "view_channel",
