@@ -27,7 +27,7 @@ FIRST_BACK_OFF = 1.0  # seconds
 LONGEST_BACK_OFF = 30.0  # seconds
 HEALTHY = 60.0  # seconds; who lived this long starts again with the first back-off
 MARGIN = 10.0  # seconds beyond the drain; then a child is killed
-HURRY = 1.0  # seconds beyond the drain; then the web process waits for no request
+HURRY = 0.5  # seconds beyond the drain; then the web process waits for no request
 AT_ONCE = 3.0  # seconds that children have after a second signal
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
