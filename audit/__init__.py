@@ -11,6 +11,7 @@ The doors
 `ledger`      the only writer of rows: runs, late results, events, node events, changes.
 `transcript`  the numbered lines of one attempt, from the logger to the database.
 `queries`     the questions; frozen rows, never models.
+`tally`       counters of runs that only grow, for whoever watches from outside.
 `text`        the gate that all stored text passes; `secret` for fields that are encrypted.
 `capture`     log records to whoever is recording in this thread.
 Tables, statements and partitions are nobody else's business; import-linter says so.

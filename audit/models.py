@@ -1,4 +1,4 @@
-"""The ledger's tables: append-only, plain values instead of foreign keys."""
+"""The ledger's tables: append-only (but for Tally), plain values instead of foreign keys."""
 
 from django.db import models
 
@@ -227,3 +227,19 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.who} {self.verb} {self.subject}"
+
+
+class Tally(models.Model):
+    """Where the counters of runs stand: one row, no record. See audit.tally."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    until = models.DateTimeField()  # runs that ended later are not counted yet
+    counts = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="tally_is_one_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"runs that ended until {self.until}"

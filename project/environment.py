@@ -202,7 +202,15 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             default="off",
             production="on",
             modes=SERVING,
-            purpose="Log a line for each web request but probes.",
+            purpose="Log a line for each web request but probes and scrapes.",
+        ),
+        Variable(
+            name="METRICS_TOKEN",
+            kind="text",
+            secret=True,
+            modes=MIGRATING,
+            purpose="The bearer token without which /metrics says nothing.",
+            unset="In production /metrics answers 403, elsewhere it is open.",
         ),
     ),
     "Database": (

@@ -1,12 +1,14 @@
 """gunicorn: how the web process is served; and the beat of each of its processes.
 
 Read by gunicorn itself (`-c python:project.gunicorn`), in its own process and without
-an application. The beat is started after the fork and never at import, so that management commands, tests and a preloading master
-have none: a scheduler or a beat per import is a trap that others stepped into.
+an application. The beat is started after the fork and never at import, so that
+management commands, tests and a preloading master have none: a scheduler or a beat
+per import is a trap that others stepped into.
 """
 
 import logging.config
 import os
+from datetime import timedelta
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
@@ -28,6 +30,7 @@ worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
 accesslog = "-" if settings.ACCESS_LOG else None
 
 logging.config.dictConfig(settings.LOGGING)
+MACHINES = ("/livez", "/readyz", "/startupz", "/metrics")  # every few seconds
 _nodes: list[Any] = []  # of this process: none in gunicorn's own, one after the fork
 
 
@@ -42,11 +45,24 @@ class logger_class(Logger):  # noqa: N801 - gunicorn's name for it
             log.propagate = True
 
     def access(
-        self, resp: Any, req: Any, environ: dict[str, Any], request_time: Any
+        self, resp: Any, req: Any, environ: dict[str, Any], request_time: timedelta
     ) -> None:
-        """Log a request."""
-        if environ.get("PATH_INFO") not in ("/livez", "/readyz", "/startupz"):
-            super().access(resp, req, environ, request_time)
+        """Log a request: its path without the query, which says what people look for."""
+        path = environ["RAW_URI"].partition("?")[0]  # encoded: a line stays a line
+        if not self.access_log_enabled or path in MACHINES:
+            return
+        request = {
+            "method": environ["REQUEST_METHOD"],
+            "path": path,
+            "status": int(str(resp.status).partition(" ")[0]),
+            "ms": request_time // timedelta(milliseconds=1),
+            "bytes": getattr(resp, "sent", None),
+            "client": environ.get("REMOTE_ADDR") or "-",
+        }
+        line = (
+            "%(method)s %(path)s %(status)s in %(ms)s ms, %(bytes)s bytes to %(client)s"
+        )
+        self.access_log.info(line, request, extra=request)
 
 
 def post_worker_init(worker: Any) -> None:
@@ -61,3 +77,9 @@ def worker_exit(server: Any, worker: Any) -> None:
     """In the child, last."""
     for node in _nodes:
         node.stop()
+
+
+def worker_int(worker: Any) -> None:
+    """In the child, told to hurry: requests under way would hold up its exit without end."""
+    worker_exit(None, worker)
+    os._exit(0)

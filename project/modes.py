@@ -34,6 +34,7 @@ class Mode:
 
     processes: tuple[Process, ...]
     migrates: bool = False
+    api: bool = False  # programs are served: /metrics
     admin: bool = False  # the admin's pages are served
 
     @property
@@ -43,8 +44,10 @@ class Mode:
 
 
 MODES = {
-    "all": Mode(processes=(WEB, SCHEDULER, WORKER), migrates=True, admin=True),
-    "api": Mode(processes=(WEB, SCHEDULER), migrates=True),
+    "all": Mode(
+        processes=(WEB, SCHEDULER, WORKER), migrates=True, api=True, admin=True
+    ),
+    "api": Mode(processes=(WEB, SCHEDULER), migrates=True, api=True),
     "web": Mode(processes=(WEB,), admin=True),
     "worker": Mode(processes=(WORKER,)),
 }

@@ -1,4 +1,4 @@
-"""probes: is this process alive, ready, started? For machines; answered before anything else.
+"""probes: is this process alive, ready, started? And /metrics. For machines; answered before anything else.
 
 /livez needs no database: a database that is away is no reason to restart. /readyz says
 no while draining, without a database, and until the schema is the one this release
@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 
-from project import sql
+from project import metrics, sql
+from project.modes import MODES
 from workqueue import schema
 
 DRAINING = "draining"  # a file of this name in the wake folder: `start` is stopping
@@ -28,18 +29,30 @@ class Probes:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer a probe, or pass the request on."""
-        probe = PROBES.get(request.path_info)
-        if probe is None:
+        """Answer a machine, or pass the request on."""
+        answer = self._answer(request)
+        if answer is None:
             return self.get_response(request)
+        if request.method == "HEAD":
+            answer.content = b""
+        answer.headers.setdefault("Cache-Control", "no-store")
+        answer.headers.setdefault("X-Content-Type-Options", "nosniff")
+        return answer
+
+    def _answer(self, request: HttpRequest) -> HttpResponse | None:
+        probe = PROBES.get(request.path_info)
+        scrape = request.path_info == METRICS and MODES[settings.FALCON_MODE].api
+        if probe is None and not scrape:
+            return None
         if request.method not in ("GET", "HEAD"):
             return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
+        if probe is None:
+            return metrics.answer(request)
         problem = probe()
-        text = "" if request.method == "HEAD" else f"{problem or 'ok'}\n"
-        status = 503 if problem else 200
-        headers = {"Cache-Control": "no-store"}
         return HttpResponse(
-            text, status=status, content_type="text/plain", headers=headers
+            f"{problem or 'ok'}\n",
+            status=503 if problem else 200,
+            content_type="text/plain",
         )
 
 
@@ -78,4 +91,5 @@ def _database() -> str:
     return ""
 
 
+METRICS = "/metrics"
 PROBES = {"/livez": alive, "/readyz": ready, "/startupz": started}

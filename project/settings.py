@@ -125,6 +125,7 @@ CSRF_TRUSTED_ORIGINS = [BASE_URL] if env.BASE_URL else []
 WEB_PROCESSES: int = env.WEB_PROCESSES
 WEB_THREADS: int = env.WEB_THREADS
 ACCESS_LOG: bool = env.ACCESS_LOG
+METRICS_TOKEN: str = env.METRICS_TOKEN or ""
 ROOT_URLCONF = "project.urls"
 WSGI_APPLICATION = "project.wsgi.application"
 MIDDLEWARE = [

@@ -27,6 +27,7 @@ FIRST_BACK_OFF = 1.0  # seconds
 LONGEST_BACK_OFF = 30.0  # seconds
 HEALTHY = 60.0  # seconds; who lived this long starts again with the first back-off
 MARGIN = 10.0  # seconds beyond the drain; then a child is killed
+HURRY = 0.5  # seconds beyond the drain; then the web process waits for no request
 AT_ONCE = 3.0  # seconds that children have after a second signal
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -102,7 +103,8 @@ class Supervisor:
         self.exit_code = 0
         self.signals = 0  # to stop, so far
         self.stopping = False
-        self._last_told = False
+        self._last_told = self._last_hurried = False
+        self.hurry_at = 0.0  # monotonic
         self.kill_at: float | None = None  # monotonic
         self._wake, self._woken = socket.socketpair()
 
@@ -149,6 +151,7 @@ class Supervisor:
             self.drain,
         )
         self.stopping = True
+        self.hurry_at = time.monotonic() + self.drain + HURRY
         self.kill_at = self.kill_at or time.monotonic() + self.drain + MARGIN
         self.on_drain()
         for child in self.children:
@@ -156,12 +159,20 @@ class Supervisor:
                 child.send(signal.SIGTERM)
 
     def _stop_last(self) -> None:
-        """Stop the web process once nobody else runs."""
+        """Stop the web process once nobody else runs; requests have what is left of the drain."""
         others = any(child.runs for child in self.children if not child.process.last)
         if self.stopping and not others and not self._last_told:
             self._last_told = True
             for child in self.children:
                 child.send(signal.SIGTERM)
+        if (
+            self._last_told
+            and not self._last_hurried
+            and time.monotonic() >= self.hurry_at
+        ):
+            self._last_hurried = True
+            for child in self.children:
+                child.send(signal.SIGQUIT)  # gunicorn's quick shutdown
 
     def _start_due(self) -> None:
         for child in self.children:
@@ -189,6 +200,8 @@ class Supervisor:
         due = [c.start_at for c in self.children if not c.runs and not self.stopping]
         if self.kill_at is not None:
             due.append(self.kill_at)
+        if self._last_told and not self._last_hurried:
+            due.append(self.hurry_at)
         timeout = max(0.05, min(due) - time.monotonic()) if due else None
         select.select([self._wake], [], [], timeout)
         with suppress(BlockingIOError):

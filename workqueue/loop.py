@@ -13,10 +13,11 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import NoReturn
 
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
-from workqueue import pooler, schema
+from workqueue import connections, pooler, schema
 
 logger = logging.getLogger(__name__)
 
@@ -128,3 +129,14 @@ class Loop:
         if self.stopping.is_set():
             os._exit(128 + number)  # the second one: at once, whatever is in hand
         self.stop()
+
+
+def leave(exit_code: int) -> NoReturn:
+    """End this process after its drain.
+
+    At once: all has been said and stored, and for Python to take a hundred thousand
+    objects apart takes a second or two of a busy machine, out of the grace period.
+    """
+    connections.close_all()
+    logging.shutdown()
+    os._exit(exit_code)

@@ -19,6 +19,7 @@ from audit import clock
 from audit.capture import captured_by
 from workqueue import registry
 from workqueue.attempt import Attempt, Finished
+from workqueue.claim import Claimed
 from workqueue.context import Context, Outcome, text_of
 from workqueue.exceptions import ClaimLost
 
@@ -105,6 +106,12 @@ def _door() -> Door:
     if door is None:
         door = _here.door = Door()
     return door
+
+
+def claimed_here() -> Claimed | None:
+    """What the calling thread runs now, for its log lines; None: nothing."""
+    door: Door | None = getattr(_here, "door", None)
+    return door.attempt.claimed if door and door.attempt else None
 
 
 def _tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:

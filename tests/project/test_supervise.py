@@ -22,6 +22,7 @@ from project import supervise
 
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
 supervise.FIRST_BACK_OFF, supervise.MARGIN, supervise.AT_ONCE = 0.1, 0.3, 0.3
+supervise.HURRY = 0.1
 children = [Process(name=n, command=(sys.executable, "-uc", code), last=last) for n, code, last in json.loads(sys.argv[1])]
 sys.exit(supervise.Supervisor(children, environment=dict(os.environ), folder=Path("."), drain=float(sys.argv[2])).run())
 """
@@ -33,6 +34,12 @@ OBEYS = (
 STUBBORN = (
     HEAD
     + "signal.signal(signal.SIGTERM, lambda *_: say(NAME, 'told'))\nsay(NAME, 'runs')\nwhile True: time.sleep(60)"
+)
+
+# Ends only when it is told to hurry, as gunicorn with a request that goes on.
+BUSY = STUBBORN.replace(
+    "while True",
+    "signal.signal(signal.SIGQUIT, lambda *_: (say(NAME, 'hurried'), sys.exit(0)))\nwhile True",
 )
 
 
@@ -94,6 +101,15 @@ def test_the_web_process_is_stopped_last(supervise):
     one.popen.terminate()
     assert one.popen.wait(10) == 0
     assert one.at("worker told") < one.at("process=worker ended") < one.at("web told")
+
+
+def test_a_request_that_goes_on_holds_up_the_end_no_longer_than_the_drain(supervise):
+    one = supervise(("web", BUSY, True), ("worker", OBEYS, False), drain=0.3)
+    one.says("web runs")
+    one.says("worker runs")
+    one.popen.terminate()
+    assert one.popen.wait(10) == 0, "it was killed"
+    assert one.at("web told") < one.at("web hurried")
 
 
 def test_ctrl_c_is_the_same(supervise):

@@ -1,6 +1,7 @@
 """Claimed item -> outcome."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 
@@ -33,6 +34,23 @@ def test_a_run_that_returns_its_outcome_succeeded(attempt: Make) -> None:
     assert finished.finished_at >= finished.attempt.started_at  # type: ignore[operator]
     assert "line 1" in transcript(finished.attempt)
     assert "line 2" in transcript(finished.attempt)
+
+
+def test_the_thread_knows_what_it_runs_for_the_lines_of_its_log(attempt: Make) -> None:
+    seen = []
+
+    class Asks(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(run_module.claimed_here())
+
+    one, asks = attempt("log:1"), Asks()
+    logging.getLogger("tests.handlers.act").addHandler(asks)
+    try:
+        run(one)
+    finally:
+        logging.getLogger("tests.handlers.act").removeHandler(asks)
+    assert seen == [one.claimed]
+    assert run_module.claimed_here() is None
 
 
 @pytest.mark.parametrize(

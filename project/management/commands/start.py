@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 
 from project.launch import launch
 from project.upgrade import Refused
+from workqueue.loop import leave
 
 
 class Command(BaseCommand):
@@ -40,7 +41,7 @@ class Command(BaseCommand):
         except Refused as refused:
             self.stderr.write(f"millrace: {refused}", self.style.NOTICE)
             code = refused.exit_code
-        raise SystemExit(code)
+        leave(code)
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from scheduler.ticker import Ticker
+from workqueue.loop import leave
 
 
 class Command(BaseCommand):
@@ -22,5 +23,4 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         """Run until told to stop."""
-        if code := Ticker().run():
-            raise SystemExit(code)
+        leave(Ticker().run())

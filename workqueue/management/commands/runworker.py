@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from workqueue.loop import leave
 from workqueue.worker import Worker
 
 
@@ -21,5 +22,4 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         """Run until told to stop."""
-        if code := Worker().run():
-            raise SystemExit(code)
+        leave(Worker().run())

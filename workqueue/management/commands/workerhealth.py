@@ -10,13 +10,15 @@ from django.db import DatabaseError
 from workqueue import node
 from workqueue.models import Node
 
+EXIT_UNAVAILABLE = 69  # sysexits.h: nobody is to blame
+
 
 class Command(BaseCommand):
-    """Exit code 0: yes. 1: no, or it cannot be known."""
+    """Exit code 0: yes. 1: no. 69: it cannot be known."""
 
     help = (
         "Says whether the newest worker and job worker of this host beat. Exit code 0 if so, 1 if one is "
-        "silent, none is there, or the database does not answer. Examples: manage.py workerhealth; "
+        "silent or none is there, 69 if the database does not answer. Examples: manage.py workerhealth; "
         "manage.py workerhealth --kind server --json"
     )
     requires_system_checks: list[str] = []
@@ -39,7 +41,7 @@ class Command(BaseCommand):
             )
         except DatabaseError as problem:
             self.stderr.write(f"the database does not answer: {problem}".strip())
-            raise SystemExit(1) from None
+            raise SystemExit(EXIT_UNAVAILABLE) from None
         missing = set(kind or ()) - {one.kind for one in found}
         healthy = bool(found) and all(one.fresh for one in found) and not missing
         if json:
