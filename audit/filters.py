@@ -2,17 +2,19 @@
 
 Every filter combines with every other (AND) and stands in the query string, so a
 filtered list is a link. What cannot be read is refused with a sentence under its
-field, and filters nothing.
+field, and filters nothing. What an index serves narrows the rows that are walked; the
+rest is a sieve over them (see keyset).
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import django_filters
 from django import forms
-from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -20,7 +22,8 @@ from audit import clock, words
 from audit.models import Change, Run
 from audit.names import names
 
-CURSORS = ("newer", "older")  # the place in the list: filters start at the newest again
+# The place in the list, and how long to look: filters start at the newest again.
+CURSORS = ("newer", "older", "longer")
 UNITS = {
     "ms": 0.001,
     "s": 1,
@@ -31,12 +34,6 @@ UNITS = {
     "d": 86400,
 }  # seconds
 _LENGTH = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([a-z]{1,3})\s*", re.ASCII)
-RAN = ExpressionWrapper(
-    F("finished_at") - F("started_at"), output_field=DurationField()
-)
-WAITED = ExpressionWrapper(
-    F("claimed_at") - F("enqueued_at"), output_field=DurationField()
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,17 +142,77 @@ class WordsFilter(django_filters.Filter):  # type: ignore[misc]
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
 
 
-class TenantFilter(WordsFilter):
-    """Any of the tenants: by id, which has the index, and by the slug of those removed since."""
+class Sieve(django_filters.Filter):  # type: ignore[misc]
+    """A condition that no index serves: rows are sifted by it, in the list's order and for a bounded time."""
+
+    def __init__(self, *, condition: Callable[[Any], Q | None], **more: Any) -> None:
+        """`condition`: what a row must meet, of the value that was asked for; None: anything."""
+        super().__init__(**more)
+        self.condition = condition
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        """The rows as they are: the condition is part of `Filters.sieve`."""
+        return qs
+
+
+class TextSieve(Sieve):
+    """A sieve over VisibleTextField."""
+
+    field_class = VisibleTextField
+
+
+class ErrorSieve(TextSieve):
+    """Text in an error, which only runs that did not succeed have: these have an index of their own."""
+
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        """The runs that may have one."""
+        return qs.exclude(outcome=Run.Outcome.SUCCEEDED) if value else qs
+
+
+class LengthSieve(Sieve):
+    """A sieve over LengthField."""
+
+    field_class = LengthField
+
+
+class ChoiceSieve(Sieve, django_filters.ChoiceFilter):  # type: ignore[misc]
+    """A sieve over a list of choices."""
+
+
+class NumberSieve(Sieve, django_filters.NumberFilter):  # type: ignore[misc]
+    """A sieve over a number."""
+
+
+class TenantFilter(Sieve):
+    """Any of the tenants: by id, which has the index; those removed since are sifted by slug."""
+
+    field_class = WordsField
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(condition=self._sieve, **more)
+        self._found: tuple[list[str], dict[str, int]] = ([], {})
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
-        """Rows of these tenants."""
-        if not value:
+        """Rows of these tenants, where all of them exist."""
+        ids = sorted(self._known(value).values())
+        if not value or len(ids) < len(value):
             return qs
-        ids = names().tenant_ids(value)
-        gone = [slug for slug in value if slug not in ids]
-        mine = Q(tenant_id__in=sorted(ids.values()))
-        return qs.filter(mine | Q(tenant__in=gone) if gone else mine)
+        # Equality lets the index of one tenant give the order too.
+        one = len(ids) == 1
+        return qs.filter(tenant_id=ids[0]) if one else qs.filter(tenant_id__in=ids)
+
+    def _sieve(self, value: list[str]) -> Q | None:
+        known = self._known(value)
+        gone = [slug for slug in value if slug not in known]
+        if not gone:
+            return None
+        return Q(tenant_id__in=sorted(known.values())) | Q(tenant__in=gone)
+
+    def _known(self, value: list[str]) -> dict[str, int]:
+        """The ids of those that exist, asked once."""
+        if value and self._found[0] != value:
+            self._found = (value, names().tenant_ids(value))
+        return self._found[1] if value else {}
 
 
 class LengthFilter(django_filters.Filter):  # type: ignore[misc]
@@ -188,8 +245,8 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
         return queryset
 
     @property
-    def qs(self) -> QuerySet[Any]:
-        """The rows that match, for a form that is half readable too."""
+    def walked(self) -> QuerySet[Any]:
+        """The rows that an index finds; those that match are among them, and `sieve` tells which."""
         found: QuerySet[Any] = self.queryset.all()
         if not self.is_bound:
             return found
@@ -197,12 +254,34 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
         return self.filter_queryset(found)
 
     @property
+    def sieve(self) -> Q | None:
+        """What no index serves of what is asked; None: nothing."""
+        asked = [
+            condition
+            for name, each in self.filters.items()
+            if isinstance(each, Sieve)
+            and (value := self._cleaned(name))
+            and (condition := each.condition(value)) is not None
+        ]
+        return Q(*asked) if asked else None
+
+    @property
+    def qs(self) -> QuerySet[Any]:
+        """The rows that match, for a form that is half readable too."""
+        walked, sieve = self.walked, self.sieve
+        return walked if sieve is None else walked.filter(sieve)
+
+    def _cleaned(self, name: str) -> Any:
+        """What was asked of one filter; None: nothing, or nothing that can be read."""
+        if not self.is_bound:
+            return None
+        self.errors  # noqa: B018 - reading it cleans the form
+        return self.form.cleaned_data.get(name)
+
+    @property
     def chips(self) -> list[Chip]:
         """What is set and was understood, in the order of the form."""
-        if not self.is_bound:
-            return []
-        self.errors  # noqa: B018 - reading it cleans the form
-        found = ((name, self.form.cleaned_data.get(name)) for name in self.filters)
+        found = ((name, self._cleaned(name)) for name in self.filters)
         return [
             Chip(
                 name=name,
@@ -234,9 +313,9 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
     def at(self, **cursor: str) -> str:
         """The query string of another place in the same list."""
         there = self.data.copy()
-        for gone in CURSORS:
+        for gone in (*CURSORS, *cursor):
             there.pop(gone, None)
-        there.update(cursor)
+        there.update({name: value for name, value in cursor.items() if value})
         return f"?{there.urlencode()}"
 
     def _moment(self, name: str, value: Moment) -> str:
@@ -254,14 +333,21 @@ class Filters(django_filters.FilterSet):  # type: ignore[misc]
 class RunFilters(Filters):
     """What Scheduler Audit Logs can be asked."""
 
-    text = TextFilter(label="Text", method="with_text")
+    text = ErrorSieve(label="Error", condition=lambda text: Q(error__icontains=text))
+    result = TextSieve(
+        label="Result", condition=lambda text: Q(summary__icontains=text)
+    )
     tenant = TenantFilter(label="Tenant")
     handler = WordsFilter(label="Handler")
     outcome = django_filters.MultipleChoiceFilter(
-        label="Outcome", choices=Run.Outcome, widget=forms.CheckboxSelectMultiple
+        label="Outcome",
+        choices=Run.Outcome,
+        widget=forms.CheckboxSelectMultiple,
+        distinct=False,
     )
-    worker = TextFilter(label="Worker", method="by_worker")
-    trigger = django_filters.ChoiceFilter(
+    # The process as it is written: host, or host and pid.
+    worker = TextSieve(label="Worker", condition=lambda text: Q(node__istartswith=text))
+    trigger = ChoiceSieve(
         label="Trigger",
         choices=[
             ("slot", "Slot"),
@@ -270,58 +356,55 @@ class RunFilters(Filters):
             ("call", "Call"),
         ],
         empty_label="Any",
+        condition=lambda trigger: Q(trigger=trigger),
     )
     since = MomentFilter(label="Finished", field_name="finished_at", lookup_expr="gte")
     until = MomentFilter(label="Finished", field_name="finished_at", lookup_expr="lt")
-    ran_over = LengthFilter(label="Ran", method="by_length")
-    ran_under = LengthFilter(label="Ran", method="by_length")
-    waited_over = LengthFilter(label="Waited", method="by_length")
-    tick = django_filters.NumberFilter(
-        label="Tick", field_name="tick_id", min_value=1, max_value=2**63 - 1
+    ran_over = LengthSieve(
+        label="Ran",
+        condition=lambda length: Q(finished_at__gte=F("started_at") + length),
+    )
+    ran_under = LengthSieve(
+        label="Ran",
+        condition=lambda length: Q(finished_at__lt=F("started_at") + length),
+    )
+    waited_over = LengthSieve(
+        label="Waited",
+        condition=lambda length: Q(claimed_at__gte=F("enqueued_at") + length),
+    )
+    tick = NumberSieve(
+        label="Tick",
+        min_value=1,
+        max_value=2**63 - 1,
+        condition=lambda tick: Q(tick_id=tick),
     )
 
     class Meta:
         model = Run
         fields: list[str] = []
 
-    def with_text(self, qs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        """Runs whose error or result has the text in it."""
-        return qs.filter(Q(error__icontains=value) | Q(summary__icontains=value))
-
-    def by_worker(self, qs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        """Runs of processes whose name starts like this: host, or host and pid."""
-        return qs.filter(node__istartswith=value)
-
-    def by_length(
-        self, qs: QuerySet[Run], name: str, value: timedelta
-    ) -> QuerySet[Run]:
-        """Runs that ran or waited for longer, or shorter, than a length of time."""
-        what, _, side = name.partition("_")
-        measured = qs.alias(length=RAN if what == "ran" else WAITED)
-        return measured.filter(
-            **{"length__gte" if side == "over" else "length__lt": value}
-        )
-
 
 class ChangeFilters(Filters):
     """What Changes can be asked."""
 
-    text = TextFilter(label="Text", method="with_text")
-    who = TextFilter(label="Who", lookup_expr="iexact")
-    origin = django_filters.ChoiceFilter(
-        label="From", choices=Change.Origin, empty_label="Anywhere"
+    text = TextSieve(
+        label="Text",
+        condition=lambda text: Q(subject__icontains=text) | Q(why__icontains=text),
     )
-    subject = TextFilter(label="Subject", lookup_expr="istartswith")
-    verb = TextFilter(label="Verb", lookup_expr="iexact")
+    who = TextSieve(label="Who", condition=lambda name: Q(who__iexact=name))
+    origin = ChoiceSieve(
+        label="From",
+        choices=Change.Origin,
+        empty_label="Anywhere",
+        condition=lambda origin: Q(origin=origin),
+    )
+    subject = TextSieve(
+        label="Subject", condition=lambda text: Q(subject__istartswith=text)
+    )
+    verb = TextSieve(label="Verb", condition=lambda verb: Q(verb__iexact=verb))
     since = MomentFilter(label="When", field_name="at", lookup_expr="gte")
     until = MomentFilter(label="When", field_name="at", lookup_expr="lt")
 
     class Meta:
         model = Change
         fields: list[str] = []
-
-    def with_text(
-        self, qs: QuerySet[Change], name: str, value: str
-    ) -> QuerySet[Change]:
-        """Changes whose subject or reason has the text in it."""
-        return qs.filter(Q(subject__icontains=value) | Q(why__icontains=value))

@@ -1,5 +1,6 @@
 """The ledger's tables: append-only (but for Tally), plain values instead of foreign keys."""
 
+from django.conf import settings
 from django.db import models
 
 
@@ -77,6 +78,14 @@ class Run(models.Model):
             models.Index(
                 fields=["outcome", "finished_at"],
                 name="run_by_bad_outcome",
+                condition=~models.Q(outcome="succeeded"),
+            ),
+            # All that did not succeed, in their order: the search for text in errors. Counted
+            # without a look at the rows, which lie far apart.
+            models.Index(
+                fields=["finished_at", "id"],
+                include=["outcome", "kind"],
+                name="run_by_bad_finish",
                 condition=~models.Q(outcome="succeeded"),
             ),
             # Attempts of one item: all but the only attempt of a run that succeeded.
@@ -243,3 +252,23 @@ class Tally(models.Model):
 
     def __str__(self) -> str:
         return f"runs that ended until {self.until}"
+
+
+class SavedView(models.Model):
+    """A list as its owner asked for it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    page = models.CharField(max_length=20)  # "runs" | "changes"
+    name = models.CharField(max_length=60)
+    query = models.TextField()  # the query string
+
+    class Meta:
+        constraints = [
+            # Saving under a name that is taken replaces; two tabs cannot make two.
+            models.UniqueConstraint(
+                fields=["user", "page", "name"], name="savedview_one_per_name"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.name}"

@@ -108,10 +108,10 @@ def runs(
     )
 
 
-def count(asked: RunFilter, *, tenants: frozenset[int] | None) -> int | None:
-    """How many match; keyset.CAP + 1 stands for more. None: it could not be said in time."""
+def count(asked: RunFilter, *, tenants: frozenset[int] | None) -> keyset.Total | None:
+    """How many match, up to keyset.CAP. None: it could not be said in time."""
     found = _asked(asked, tenants)
-    return 0 if found is None else keyset.count(found)
+    return keyset.Total(found=0) if found is None else keyset.count(found)
 
 
 def lines(claim_id: UUID, *, after: int, limit: int) -> list[transcript.LineRow]:
@@ -161,6 +161,10 @@ def last_run(handler: str, *, tenant_id: int) -> RunRow | None:
 
 def medians(handlers: Sequence[str]) -> dict[str, timedelta]:
     """How long the newest runs of each handler took, in the middle; without runs it is missing."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(sql.MEDIANS, {"handlers": list(handlers), "per": 50})
+            return dict(cursor.fetchall())
     found = {}
     for handler, newest in recent.by_handler(handlers, per=50).items():
         if took := [one.ran for one in newest if one.ran is not None]:

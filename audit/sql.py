@@ -62,7 +62,9 @@ HAS_ROWS = "SELECT EXISTS (SELECT FROM {partition})"
 
 # The newest few of each of many handlers: the ORM has no LATERAL, and a window
 # function would read every run there is. This walks the index of each handler from
-# its end and stops. Errors are cut here: a list shows their beginning.
+# its end and stops. It is asked for as a range and in both columns' order, because by
+# equality the planner prefers to walk all runs by their finish, and finds the 50 of a
+# rare handler after millions of others. Errors are cut here: a list shows their beginning.
 RECENT_POSTGRESQL = """
 SELECT run.*
   FROM unnest(%(handlers)s::text[]) AS wanted(handler)
@@ -70,9 +72,24 @@ SELECT run.*
        SELECT id, handler, outcome, tenant_id, tenant, started_at, finished_at,
               left(summary, 300) AS said, left(error, 300) AS problem
          FROM audit_run
-        WHERE audit_run.handler = wanted.handler
-        ORDER BY finished_at DESC
+        WHERE audit_run.handler >= wanted.handler AND audit_run.handler <= wanted.handler
+        ORDER BY audit_run.handler DESC, finished_at DESC
         LIMIT %(per)s) AS run
+"""
+
+# The same walk, of which only the middle is told: 50 rows of each of twelve handlers as
+# objects were a third of the time of a list.
+MEDIANS = """
+SELECT wanted.handler, percentile_disc(0.5) WITHIN GROUP (ORDER BY run.ran)
+  FROM unnest(%(handlers)s::text[]) AS wanted(handler)
+ CROSS JOIN LATERAL (
+       SELECT CASE WHEN started_at IS NOT NULL THEN greatest(finished_at - started_at, interval '0') END AS ran
+         FROM audit_run
+        WHERE audit_run.handler >= wanted.handler AND audit_run.handler <= wanted.handler
+        ORDER BY audit_run.handler DESC, finished_at DESC
+        LIMIT %(per)s) AS run
+ WHERE run.ran IS NOT NULL
+ GROUP BY wanted.handler
 """
 
 # SQLite has no LATERAL; a correlated list of row numbers does the same.

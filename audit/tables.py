@@ -3,7 +3,7 @@
 A row is a plain object with what its cells show; nothing here asks the database.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from audit import drawings, words
 from audit.models import Change, Run
 from audit.rows import LateRow
+from audit.sorting import Sort
 from audit.templatetags import millrace
 
 # Their "error" is a sentence of ours about what somebody, or silence, did.
@@ -29,6 +30,7 @@ class Table(django_tables2.Table):  # type: ignore[misc]
     """A list in the house look: hairlines, and rows that fold at 390 px."""
 
     caption = ""
+    heads: dict[str, "Head"] = {}  # of the columns that sort the list
 
     class Meta:
         template_name = "audit/table.html"
@@ -81,10 +83,19 @@ class RunLine:
     later: Run | None  # the newest finished attempt of the same item after it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A column's head that sorts the list."""
+
+    text: str
+    sorted: str  # "" | ascending | descending: the list is in this order
+    address: str  # what a click leads to
+
+
 class RunTable(Table):
     """Scheduler Audit Logs."""
 
-    finished = column("Finished", td="end nl mr-nowrap", newest_first=True)
+    finished = column("Finished", td="end nl mr-nowrap")
     outcome = column("Outcome", td="first nl")
     handler = column("Handler", td="w")
     tenant = column("Tenant", td="nl nw")
@@ -94,17 +105,45 @@ class RunTable(Table):
     result = column("Result", td="w last", th="wide")
     worker = column("Worker", td="nw")
 
-    caption = "Runs, newest first"
-
     class Meta(Table.Meta):
         pass
+
+    def __init__(
+        self,
+        rows: Iterable[Any],
+        *,
+        sort: Sort,
+        address: Callable[..., str],
+        **more: Any,
+    ) -> None:
+        """`address`: the query string of this list with other parameters."""
+        super().__init__(rows, **more)
+        self.sort, self.caption = sort, f"Runs, {sort.label.lower()}"
+        shown = sort.shown.removesuffix("_at").title()
+        other = "" if sort.name == "oldest" else "oldest"
+        self.heads = {
+            "finished": Head(
+                text=shown,
+                sorted="" if sort.shown != sort.by else _way(sort),
+                address=address(sort=other if sort.whole else ""),
+            ),
+            "waited": Head(
+                text="Waited",
+                sorted=_way(sort) if sort.by == "waited" else "",
+                address=address(sort="waited"),
+            ),
+            "ran": Head(
+                text="Ran",
+                sorted=_way(sort) if sort.by == "ran" else "",
+                address=address(sort="ran"),
+            ),
+        }
 
     def render_finished(self, record: RunLine) -> SafeString:
         """The time, which is the link to the run's page."""
         address = reverse("admin:run", args=[record.run.id])
-        return format_html(
-            '<a href="{}">{}</a>', address, self.when(record.run.finished_at)
-        )
+        moment = getattr(record.run, self.sort.shown)
+        return format_html('<a href="{}">{}</a>', address, self.when(moment))
 
     def render_outcome(self, record: RunLine) -> SafeString:
         """Icon and word."""
@@ -201,6 +240,10 @@ class ChangeTable(Table):
             if record.why
             else words.UNKNOWN
         )
+
+
+def _way(sort: Sort) -> str:
+    return "ascending" if sort.ascending else "descending"
 
 
 def handler_cell(*, title: str, key: str) -> SafeString:

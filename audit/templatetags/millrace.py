@@ -151,6 +151,12 @@ def plural(count: int, one: str) -> str:
 
 
 @register.filter
+def of(found: Mapping[str, Any], name: str) -> Any:
+    """The value of a name that a variable holds; nothing where there is none."""
+    return found.get(name)
+
+
+@register.filter
 def coded(text: str) -> SafeString:
     """Our own sentences: what stands between backticks is code."""
     parts = enumerate(text.split("`"))

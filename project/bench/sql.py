@@ -29,6 +29,33 @@ SELECT gen_random_uuid(), 'item', g, 1 + g %% 20000, 'bench-' || g %% 20000, 'no
   {_LINE} g, 1, 0, gen_random_uuid()
 FROM generate_series(1, %(count)s) g"""
 
+# A ledger as a busy installation has it, newest run first: twelve handlers, of which one is rare,
+# 2,000 tenants, 40 processes, one run in forty bad, of those one in twenty with a long traceback.
+# The ids carry their time, as those of claims do.
+RUNS = """INSERT INTO audit_run (id, kind, item_id, tenant_id, tenant, handler, dedup_key, trigger, slot, enqueued_at,
+  claimed_at, started_at, finished_at, node_id, node, attempt, recoveries, outcome, seen, changed, skipped, failed,
+  summary, error, transcript, line_count, dropped_lines, finish_id)
+SELECT (lpad(to_hex((extract(epoch FROM r.done) * 1000)::bigint), 12, '0') || '7' || substr(r.hash, 1, 3) || '8'
+    || substr(r.hash, 4, 15))::uuid,
+  'item', g, t.id, t.slug,
+  CASE WHEN g %% 50000 = 77 THEN 'listed.rare' ELSE 'listed.handler_' || g %% 11 END, '', 'slot',
+  date_trunc('minute', r.done), r.done - r.ran - r.waited, r.done - r.ran, r.done - r.ran, r.done,
+  md5('node' || g %% 40)::uuid, 'app-' || g %% 40 || ', 31', 1, 0, r.outcome,
+  g %% 50, g %% 7, 0, (r.outcome <> 'succeeded')::int,
+  CASE WHEN r.outcome IN ('succeeded', 'partial') THEN g %% 50 || ' checked, ' || g %% 7 || ' changed' ELSE '' END,
+  CASE WHEN r.outcome = 'succeeded' THEN ''
+       WHEN g %% 800 = 0 THEN repeat('File "/app/handlers/listed.py", line ' || g %% 97 || E', in run\n', 60)
+       ELSE 'ConnectionError: mail.internal:587 refused delivery ' || g || ' of tenant ' || t.slug END,
+  to_char(r.done, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' INFO ' || g %% 50 || ' records are due for ' || t.slug, 1, 0,
+  md5('batch' || g / 10)::uuid
+FROM generate_series(%(count)s::bigint, 1, -1) g
+CROSS JOIN LATERAL (SELECT md5(g::text) AS hash, now() - g * %(apart)s::interval AS done,
+  interval '1 ms' * (20 + g * 7919 %% 900 + CASE WHEN g %% 1009 = 0 THEN 240000 ELSE 0 END) AS ran,
+  interval '1 ms' * (100 + g * 104729 %% 3000) AS waited,
+  CASE WHEN g %% 40 <> 0 THEN 'succeeded'
+       ELSE (ARRAY['failed', 'partial', 'failed', 'abandoned', 'failed', 'cancelled'])[1 + (g / 40 %% 6)::int] END AS outcome) r
+JOIN workqueue_tenant t ON t.slug = 'bench-' || 1 + g * 7919 %% 2000"""
+
 # The limits: what one plain client does in turn. Nothing of the engine is in them.
 CLAIM = """UPDATE workqueue_workitem SET status = 'executing', claim_id = gen_random_uuid(),
   node_id = %(node)s, node = 'bench, 1', claimed_at = now(), renewed_at = now(), started_at = now(),

@@ -5,8 +5,10 @@ from itertools import chain
 
 import pytest
 from django.db import connection
+from django.db.models import Q
 
-from audit import keyset
+from audit import keyset, sorting
+from audit.keyset import Total
 from audit.models import Change, Run
 from tests import factories, screens
 
@@ -100,11 +102,91 @@ def test_runs_are_paged_by_their_uuid():
 def test_a_count_stops_at_its_cap(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(keyset, "CAP", 5)
     changes(9)
-    assert keyset.count(Change.objects.all()) == 6
-    assert keyset.matches(6, "run") == "5+ runs match"
-    assert keyset.matches(1, "run") == "1 run matches"
-    assert keyset.matches(0, "run") == "0 runs match"
+    total = keyset.count(Change.objects.all())
+    assert total == Total(found=5, more=True)
+    assert keyset.matches(total, "run") == "5+ runs match"
+    assert keyset.matches(Total(found=1), "run") == "1 run matches"
+    assert keyset.matches(Total(found=0), "run") == "0 runs match"
+    assert keyset.matches(Total(found=0, more=True), "run") == ""
     assert "quickly" in keyset.matches(None, "run")
+
+
+def test_a_sieve_lets_through_what_matches_and_nothing_else():
+    changes(7)
+    sieve = Q(subject__in=["1", "3", "5"])
+    first = keyset.page(Change.objects.all(), time="at", size=2, sieve=sieve)
+    assert first.searched_to is None
+    second = keyset.page(
+        Change.objects.all(), time="at", size=2, sieve=sieve, older=first.older
+    )
+    found = [row.subject for row in (*first.rows, *second.rows)]
+    assert found == ["5", "3", "1"]
+    assert second.older == ""
+    assert keyset.count(Change.objects.all(), sieve=sieve) == Total(found=3)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+def test_a_search_whose_time_is_up_says_how_far_it_got_and_goes_on_from_there(
+    ascending: bool,
+):
+    for number in range(9):
+        changes(1, at=NOW + timedelta(minutes=number))
+    rows, sieve = Change.objects.all(), Q(at__minute__in=[31, 37])
+    found, cursor, stretches = [], "", 0
+    while True:  # with no time at all each stretch ends at the first row that fails
+        page = keyset.page(
+            rows, time="at", sieve=sieve, sift_ms=-1000, ascending=ascending,
+            **{"newer" if ascending else "older": cursor},
+        )  # fmt: skip
+        found += [row.at.minute for row in page.rows]
+        cursor = page.newer if ascending else page.older
+        stretches += 1
+        if not cursor:
+            break
+        assert page.searched_to is not None
+        assert page.searched_to.minute not in (31, 37)
+    assert found == ([31, 37] if ascending else [37, 31])
+    assert stretches == 8  # seven rows that fail, and the end
+
+
+def test_a_count_whose_time_is_up_says_at_least(monkeypatch: pytest.MonkeyPatch):
+    changes(5)
+    monkeypatch.setattr(keyset, "COUNT_SIFT_MS", -1000)
+    total = keyset.count(Change.objects.all(), sieve=Q(subject="4"))
+    assert total is not None
+    assert total.more
+
+
+def test_oldest_first_reads_the_same_rows_the_other_way():
+    changes(8)
+    page = keyset.page(Change.objects.all(), time="at", size=3, ascending=True)
+    seen = [[row.subject for row in page.rows]]
+    assert page.older == ""
+    while page.newer:
+        page = keyset.page(
+            Change.objects.all(), time="at", size=3, ascending=True, newer=page.newer
+        )
+        seen.append([row.subject for row in page.rows])
+    assert list(chain.from_iterable(seen)) == [str(n) for n in range(8)]
+    before = keyset.page(
+        Change.objects.all(), time="at", size=3, ascending=True, older=page.older
+    )
+    assert [row.subject for row in before.rows] == seen[-2]
+
+
+def test_lengths_order_a_list_too_and_no_cursor_of_times_fits_it():
+    acme = factories.tenant("acme")
+    for seconds in (3, 1, 2):
+        screens.run(acme, started_at=NOW - timedelta(seconds=seconds), finished_at=NOW)
+    rows, _ = sorting.within(Run.objects.all(), sorting.of("ran"))
+    first = keyset.page(rows, time="ran", size=2)
+    second = keyset.page(rows, time="ran", size=2, older=first.older)
+    lengths = [row.ran.total_seconds() for row in (*first.rows, *second.rows)]  # type: ignore[attr-defined]
+    assert lengths == [3, 2, 1]
+    wrong = keyset.page(
+        rows, time="ran", size=2, older=f"{NOW.isoformat()}_{first.rows[0].pk}"
+    )
+    assert wrong.rows == first.rows
 
 
 @pytest.mark.postgresql

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from audit import clock, keyset, ledger, partitions, queries, transcript
+from audit.keyset import Total
 from audit.ledger import LateRecord
 from audit.models import Line
 from audit.rows import RunFilter
@@ -165,7 +166,7 @@ def test_filters_combine(now: datetime):
         for filters in (one, everything):
             asked_for = RunFilter(**filters)
             assert ids(queries.runs(asked_for, tenants=ALL)) == [wanted.id]
-            assert queries.count(asked_for, tenants=ALL) == 1
+            assert queries.count(asked_for, tenants=ALL) == Total(found=1)
     assert ids(queries.runs(RunFilter(text="key-1"), tenants=frozenset({7}))) == []
 
 
@@ -173,7 +174,7 @@ def test_a_reader_sees_his_tenants_only():
     mine, other = recorded(tenant_id=7), recorded(tenant_id=8)
     assert ids(queries.runs(RunFilter(), tenants=frozenset({7}))) == [mine.id]
     assert ids(queries.runs(RunFilter(tenant_ids=frozenset({8})), tenants=frozenset({7}))) == []  # fmt: skip
-    assert queries.count(RunFilter(), tenants=frozenset()) == 0
+    assert queries.count(RunFilter(), tenants=frozenset()) == Total(found=0)
     assert set(ids(queries.runs(RunFilter(), tenants=ALL))) == {mine.id, other.id}
 
 
@@ -191,13 +192,13 @@ def test_a_reader_sees_his_tenants_only():
 def test_what_no_row_can_hold_finds_nothing_and_breaks_nothing(asked: Any):
     recorded(error="a b")
     assert queries.runs(RunFilter(**asked), tenants=ALL).rows == ()
-    assert queries.count(RunFilter(**asked), tenants=ALL) == 0
+    assert queries.count(RunFilter(**asked), tenants=ALL) == Total(found=0)
 
 
 def test_counts_stop_at_the_cap(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(keyset, "CAP", 10)
     ledger.record([run_record() for _ in range(25)], finish_id=uuid4())
-    assert queries.count(RunFilter(), tenants=ALL) == 11
+    assert queries.count(RunFilter(), tenants=ALL) == Total(found=10, more=True)
     assert queries.failed_since(clock.now() - HOUR) == 0
 
 

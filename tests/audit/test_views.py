@@ -1,14 +1,18 @@
 """Scheduler Audit Logs and Changes: what they show, to whom, and for how many statements."""
 
+import csv
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from audit import clock, ledger
+from audit import clock, export, keyset, ledger, sorting
+from audit.models import SavedView
 from tests import factories, screens
 from tests.screens import HOSTILE, LIVE
 from workqueue import live
@@ -85,8 +89,8 @@ def test_a_page_costs_the_same_for_any_number_of_rows(
         ledger.change(who="anna", origin="admin", subject=str(number), verb="changed")
     boss.get(RUNS)
     live.refresh()  # what banners are made of is read every 5 s
-    # Session, user, the bell; tenants to suggest; page, medians, late, attempts; count. And what
-    # PostgreSQL needs to give up in time: two savepoints with a time limit and its end.
+    # Session, user, the bell; tenants to suggest, saved views; page, medians, late, attempts.
+    # And what PostgreSQL needs to give up in time: a savepoint with a time limit and its end.
     with django_assert_num_queries(statements(9)):
         boss.get(RUNS)
     live.refresh()
@@ -95,7 +99,7 @@ def test_a_page_costs_the_same_for_any_number_of_rows(
 
 
 def statements(count: int) -> int:
-    return count + 8 if connection.vendor == "postgresql" else count
+    return count + 4 if connection.vendor == "postgresql" else count
 
 
 def test_a_reader_sees_the_runs_and_changes_of_his_tenants_alone():
@@ -202,3 +206,157 @@ def test_older_and_newer_go_through_all_rows(boss: Client):
 def test_a_ready_made_view_is_marked_while_it_is_shown(boss: Client):
     html = text(boss.get(f"{RUNS}?outcome=partial&outcome=failed&outcome=abandoned"))
     assert 'aria-current="page">Failures</a>' in html
+
+
+def test_every_list_has_at_most_fifteen_statements(boss: Client):
+    acme = factories.tenant("acme")
+    for number in range(60):
+        screens.run(acme, outcome="failed" if number % 2 else "succeeded", error="x")
+    for query in (
+        "",
+        "text=x",
+        "sort=ran",
+        "sort=enqueued&tenant=acme",
+        "outcome=failed",
+    ):
+        live.refresh()
+        with CaptureQueriesContext(connection) as said:
+            boss.get(f"{RUNS}?{query}")
+        # Savepoints are the test's: on its own a page begins and ends transactions.
+        counted = [q for q in said if "SAVEPOINT" not in q["sql"]]
+        assert len(counted) <= 15, (query, [q["sql"][:80] for q in counted])
+
+
+def test_the_list_is_read_in_other_orders(boss: Client):
+    acme, now = factories.tenant("acme"), clock.now()
+    for name, ran, waited in (("a", 1, 9), ("b", 60, 5), ("c", 20, 2)):
+        start = now - timedelta(seconds=ran)
+        screens.run(
+            acme, summary=f"run {name}", finished_at=now - timedelta(seconds=ord(name)),
+            started_at=start - timedelta(seconds=ord(name)),
+            claimed_at=start - timedelta(seconds=ord(name)),
+            enqueued_at=start - timedelta(seconds=ord(name) + waited),
+        )  # fmt: skip
+    for sort, order in (
+        ("", "abc"), ("oldest", "cba"), ("ran", "bca"), ("waited", "abc"),
+        ("started", "acb"), ("enqueued", "acb"), ("nothing", "abc"),
+    ):  # fmt: skip
+        answer = boss.get(RUNS, {"sort": sort})
+        shown = "".join(run.summary[-1] for run in answer.context["rows"])
+        assert shown == order, sort
+    html = text(boss.get(RUNS, {"sort": "ran", "outcome": "succeeded"}))
+    assert "ran 1\u00a0min to 1\u00a0s" in html
+    assert (
+        'aria-sort="descending"><a href="?outcome=succeeded&amp;sort=ran">Ran ↓' in html
+    )
+
+
+def test_orders_that_no_index_has_say_how_far_back_they_reach(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sorting, "LOOKED", 2)
+    acme, now = factories.tenant("acme"), clock.now()
+    for number in range(5):
+        screens.run(acme, finished_at=now - timedelta(minutes=number))
+    answer = boss.get(RUNS, {"sort": "ran"})
+    assert "In this order: the newest 2 runs" in text(answer)
+    assert len(answer.context["rows"]) == 3
+    rest = boss.get(f"{RUNS}{answer.context['before_edge']}")
+    assert len(rest.context["rows"]) == 2
+
+
+def test_a_search_that_ran_out_of_time_says_so_and_can_be_gone_on_with(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(keyset, "SIFT_MS", -1000)
+    acme, now = factories.tenant("acme"), clock.now()
+    for number in range(3):
+        screens.run(
+            acme, outcome="failed", error="needle" if number == 2 else "hay",
+            finished_at=now - timedelta(minutes=number),
+        )  # fmt: skip
+    answer = boss.get(RUNS, {"text": "needle"})
+    assert "Nothing found back to" in text(answer)
+    assert "Search further back" in text(answer)
+    further = boss.get(f"{RUNS}{answer.context['further']}")
+    assert [run.error for run in further.context["rows"]] == ["needle"]
+    assert further.context["searched_to"] is None
+
+
+def test_a_view_is_saved_shown_to_its_owner_alone_and_removed(boss: Client):
+    anna = screens.signed_in(factories.superuser("anna"))
+    query = "outcome=failed&sort=ran&older=x&unknown=1"
+    answer = boss.post(
+        f"{RUNS}views/", {"name": " Slow  ones ", "query": query}, follow=True
+    )
+    assert answer.redirect_chain[-1][0] == f"{RUNS}?outcome=failed&sort=ran"
+    assert 'aria-current="page">Slow ones</a>' in text(answer)
+    assert "Save view" not in text(answer)
+    assert "Slow ones" not in text(anna.get(RUNS))
+    view = SavedView.objects.get()
+    assert anna.post(f"{RUNS}views/{view.pk}/remove/").status_code == 404
+    assert boss.get(f"{RUNS}views/{view.pk}/remove/").status_code == 405
+    boss.post(f"{RUNS}views/{view.pk}/remove/")
+    assert not SavedView.objects.exists()
+
+
+def test_a_view_that_cannot_be_saved_says_why(boss: Client):
+    for values, said in (
+        ({"name": "", "query": "outcome=failed"}, "has 1 to 60 characters"),
+        ({"name": "x" * 61, "query": "outcome=failed"}, "has 1 to 60 characters"),
+        ({"name": "x", "query": "nothing=known"}, "nothing to save"),
+        ({"name": "x", "query": "text=" + "y" * 3000}, "too long to be saved"),
+        ({"name": "\x00", "query": "text=\x00"}, "is saved"),
+    ):
+        answer = boss.post(f"{RUNS}views/", values, follow=True)
+        assert said in text(answer)
+    anna = screens.signed_in(screens.staff(factories.tenant("acme")))
+    assert (
+        anna.post(f"{RUNS}views/", {"name": "x", "query": "text=x"}).status_code == 403
+    )
+    assert boss.post("/admin/audit/nothing/views/", {}).status_code == 404
+
+
+def test_everything_that_matches_is_exported_and_nothing_of_other_tenants(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(export, "AT_ONCE", 2)
+    acme, granite = factories.tenant("acme"), factories.tenant("granite")
+    for number in range(5):
+        screens.run(
+            acme, outcome="failed", error=f"=cmd|{number}", details={"n": number}
+        )
+        screens.run(granite, outcome="failed", error="of granite")
+    screens.run(acme)
+    anna = screens.signed_in(screens.staff(acme, "audit.view_run"))
+    answer = anna.get(f"{RUNS}export/jsonl/", {"outcome": "failed", "text": "cmd"})
+    lines = [json.loads(line) for line in exported(answer).splitlines()]
+    assert {line["error"] for line in lines} == {f"=cmd|{n}" for n in range(5)}
+    assert lines[0]["ran_ms"] == 214
+    assert lines[0]["finished_at"].endswith("Z")
+    assert {line["details"]["n"] for line in lines} == set(range(5))
+    answer = anna.get(f"{RUNS}export/csv/")
+    rows = list(csv.DictReader(exported(answer).removeprefix("\ufeff").splitlines()))
+    assert {row["tenant"] for row in rows} == {"acme"}
+    # What a spreadsheet would run is text.
+    assert sorted(row["error"] for row in rows)[-1] == "'=cmd|4"
+    assert "attachment" in answer["Content-Disposition"]
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+def test_changes_are_exported_too(boss: Client):
+    ledger.change(
+        who="anna", origin="command", subject="pause:x", verb="paused",
+        old={"a": 1}, new={"a": 2}, why="CHG-1",
+    )  # fmt: skip
+    answer = boss.get(f"{CHANGES}export/jsonl/", {"who": "anna"})
+    [line] = [json.loads(line) for line in exported(answer).splitlines()]
+    assert (line["old"], line["new"], line["why"]) == ({"a": 1}, {"a": 2}, "CHG-1")
+    assert boss.get(f"{CHANGES}export/xml/").status_code == 404
+    anna = screens.signed_in(screens.staff(factories.tenant("acme")))
+    assert anna.get(f"{CHANGES}export/csv/").status_code == 403
+
+
+def exported(response: Any) -> str:
+    assert response.status_code == 200
+    return b"".join(response.streaming_content).decode()

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("audit", "0002_first_partitions"),
+        ("audit", "0003_permissions"),
     ]
 
     operations = [

@@ -1,0 +1,124 @@
+"""Lists over a full ledger: milliseconds and statements of Scheduler Audit Logs, as its readers get them.
+
+Whole answers of the server are timed, rendering included, and the statements counted;
+every filter, search and order of the list is asked for, near the top and deep down.
+"""
+
+import statistics
+import time
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from audit import clock
+
+TIMES = 20  # each; the 19th of them is the p95
+APART = timedelta(milliseconds=400)  # between two runs of the ledger
+
+
+def asked(count: int) -> dict[str, dict[str, Any]]:
+    """What is asked of the list, by a name, of a ledger of `count` runs."""
+    now = clock.now()
+    deep = now - APART * (count * 98 // 100)
+    place = f"{deep.isoformat()}_{UUID(int=0)}"
+    bad = ["partial", "failed", "abandoned"]
+    return {
+        "first page": {},
+        "deep page": {"older": place},
+        "deep page, back": {"newer": place},
+        "oldest first": {"sort": "oldest"},
+        "tenant": {"tenant": "bench-7"},
+        "three tenants": {"tenant": "bench-7,bench-70,bench-700"},
+        "unknown tenant": {"tenant": "nobody"},
+        "handler": {"handler": "listed.handler_3"},
+        "rare handler": {"handler": "listed.rare"},
+        "unknown handler": {"handler": "nothing"},
+        "one outcome": {"outcome": "abandoned"},
+        "failures": {"outcome": bad},
+        "failures, deep": {"outcome": bad, "older": place},
+        "worker": {"worker": "app-17"},
+        "unknown worker": {"worker": "nowhere"},
+        "trigger": {"trigger": "operator"},
+        "time range": {
+            "since": deep.isoformat(),
+            "until": (deep + timedelta(hours=8)).isoformat(),
+        },
+        "ran over": {"ran_over": "30 s"},
+        "ran over, none": {"ran_over": "2 h"},
+        "waited over, none": {"waited_over": "2 h"},
+        "tenant, handler, failures": {
+            "tenant": "bench-7",
+            "handler": "listed.handler_3",
+            "outcome": bad,
+        },
+        "handler, failures, 24 h": {
+            "handler": "listed.rare",
+            "outcome": bad,
+            "since": "24 h",
+        },
+        "all filters": {
+            "tenant": "bench-7",
+            "handler": "listed.handler_3",
+            "outcome": bad,
+            "worker": "app-17",
+            "since": "7 d",
+            "ran_over": "1 s",
+            "text": "refused",
+        },
+        "text": {"text": "refused delivery 4200"},
+        "text, none": {"text": "no error says so"},
+        "text of one tenant, none": {"text": "no error says so", "tenant": "bench-7"},
+        "text in result, none": {"result": "no result says so"},
+        "last enqueued first": {"sort": "enqueued"},
+        "longest run first": {"sort": "ran"},
+        "longest run of a tenant": {"sort": "ran", "tenant": "bench-7"},
+    }
+
+
+def measured(count: int, times: int = TIMES) -> dict[str, dict[str, float]]:
+    """p50 and p95 in milliseconds, and statements, of everything that is asked."""
+    client = Client(headers={"host": "localhost"})
+    reader, _ = User.objects.get_or_create(
+        username="bench", defaults={"is_staff": True, "is_superuser": True}
+    )
+    client.force_login(reader)
+    found = {}
+    for name, query in asked(count).items():
+        address = f"{reverse('admin:runs')}?{urlencode(query, doseq=True)}"
+        took = sorted(_timed(client, address) for _ in range(times))
+        found[name] = {
+            "p50": round(statistics.median(took), 1),
+            "p95": round(took[round(times * 0.95) - 1], 1),
+            "statements": _statements(client, address),
+        }
+    return found
+
+
+def _timed(client: Client, address: str) -> float:
+    began = time.perf_counter()
+    _get(client, address)
+    return (time.perf_counter() - began) * 1000
+
+
+def _statements(client: Client, address: str) -> int:
+    said = []
+
+    def counted(execute: Any, statement: str, *rest: Any) -> Any:
+        said.append(statement)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(counted):
+        _get(client, address)
+    return len(said)
+
+
+def _get(client: Client, address: str) -> None:
+    answer = client.get(address)
+    if answer.status_code != 200:
+        raise RuntimeError(f"{address} answered {answer.status_code}")
