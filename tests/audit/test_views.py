@@ -328,7 +328,7 @@ def test_everything_that_matches_is_exported_and_nothing_of_other_tenants(
         )
         screens.run(granite, outcome="failed", error="of granite")
     screens.run(acme)
-    anna = screens.signed_in(screens.staff(acme, "audit.view_run"))
+    anna = screens.signed_in(screens.staff(acme, "audit.view_run", "audit.export"))
     answer = anna.get(f"{RUNS}export/jsonl/", {"outcome": "failed", "text": "cmd"})
     lines = [json.loads(line) for line in exported(answer).splitlines()]
     assert {line["error"] for line in lines} == {f"=cmd|{n}" for n in range(5)}
