@@ -4,6 +4,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
+from django.db import transaction
 
 from project.bench import server, sql
 
@@ -83,7 +85,7 @@ def limit_items(url: str, connection: psycopg.Connection[Any]) -> float:
 
 
 def latency(url: str, count: int = 200) -> dict[str, float]:
-    """Milliseconds from just before a single enqueue to the start of its handler, worker idle."""
+    """Milliseconds from the commit of a single enqueue to the start of its handler, worker idle."""
     from workqueue.enqueue import enqueue
     from workqueue.models import Tenant
 
@@ -92,6 +94,10 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
         stamps = Path(folder) / "stamps"
         stamps.touch()
         sent: dict[str, int] = {}
+
+        def committed(key: str) -> None:
+            sent[key] = time.monotonic_ns()
+
         with server.process(url, "runworker", Path(folder) / "log"):
             enqueue("stamp", tenant=tenant, dedup_key=f"{stamps} warm-up")
             server.wait_for(
@@ -100,8 +106,10 @@ def latency(url: str, count: int = 200) -> dict[str, float]:
             time.sleep(2)
             for n in range(count):
                 time.sleep(random.uniform(0.035, 0.105))  # noqa: S311
-                sent[str(n)] = time.monotonic_ns()
-                enqueue("stamp", tenant=tenant, dedup_key=f"{stamps} {n}")
+                with transaction.atomic():
+                    # The first thing that happens after the COMMIT, before anybody is woken.
+                    transaction.on_commit(partial(committed, str(n)))
+                    enqueue("stamp", tenant=tenant, dedup_key=f"{stamps} {n}")
             all_there = lambda: stamps.read_text().count("\n") > count  # noqa: E731
             server.wait_for(all_there, seconds=30, what="the last stamp")
         came = dict(line.split() for line in stamps.read_text().splitlines())
