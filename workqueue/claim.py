@@ -20,7 +20,9 @@ from audit import clock, wire
 from workqueue import sql
 from workqueue.models import WorkItem
 
-LOOK_BACK_S = 1.0  # how often a handler is looked at from its beginning
+LOOK_BACK_S = 1.0  # how often a handler is looked at from its beginning, at most
+LOOK_BACK_SHARE = 0.02  # of the time, where that takes long
+LOOK_BACK_MOST_S = 10.0  # and at least so often
 _BEGINNING = (datetime.min.replace(tzinfo=UTC), 0)
 
 
@@ -82,17 +84,24 @@ class Marks:
 
     last: dict[str, tuple[datetime, int]] = field(default_factory=dict)
     looked_back: dict[str, float] = field(default_factory=dict)  # steady seconds
+    patience: float = LOOK_BACK_S  # seconds until the next look from the beginning
 
     def start(self, handler: str, *, at: float) -> tuple[datetime, int]:
         """Where to look from now."""
-        if at - self.looked_back.get(handler, -LOOK_BACK_S) >= LOOK_BACK_S:
+        if at - self.looked_back.get(handler, -self.patience) >= self.patience:
             self.looked_back[handler] = at
             return _BEGINNING
         return self.last.get(handler, _BEGINNING)
 
+    def looked(self, *, began: float, took: float) -> None:
+        """A claim took so long: where it looked from the beginning, do that less often."""
+        if began in self.looked_back.values():
+            wanted = took / LOOK_BACK_SHARE
+            self.patience = min(LOOK_BACK_MOST_S, max(LOOK_BACK_S, wanted))
+
     def learn(self, handler: str, *, more: bool) -> None:
         """Look from the beginning next time where nothing more was found behind the mark."""
-        if not more:
+        if not more and self.patience == LOOK_BACK_S:
             self.looked_back.pop(handler, None)
 
 
@@ -158,7 +167,9 @@ def _claim_postgresql(
         params[f"{group}_from_id"] = [start[1] for start in starts]
     params["slow_total"] = demand.slow_total
     params["fast_total"] = sum(demand.fast.values())
-    return wire.fetch(sql.CLAIM, params, row=Claimed._make)
+    got = wire.fetch(sql.CLAIM, params, row=Claimed._make)
+    marks.looked(began=at, took=clock.steady() - at)
+    return got
 
 
 def _claim_sqlite(demand: Demand, node_id: UUID, node: str, _: Marks) -> list[Claimed]:

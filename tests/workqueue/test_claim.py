@@ -154,6 +154,22 @@ def test_nothing_more_behind_the_mark_makes_the_next_look_start_at_the_beginning
     assert marks.start("act", at=100.1)[1] == 0
 
 
+def test_where_a_look_from_the_beginning_takes_long_it_is_done_less_often() -> None:
+    marks = Marks()
+    assert marks.start("act", at=100.0)[1] == 0
+    marks.last["act"] = (clock.now(), 7)
+    marks.looked(began=100.0, took=0.1)  # two hundredths of five seconds
+    marks.looked(began=100.2, took=0.001)  # a claim from the mark says nothing of it
+    marks.learn("act", more=False)
+    assert marks.start("act", at=104.0)[1] == 7
+    assert marks.start("act", at=105.1)[1] == 0
+    marks.looked(began=105.1, took=60)
+    assert marks.start("act", at=115.0)[1] == 7
+    assert marks.start("act", at=115.2)[1] == 0
+    marks.looked(began=115.2, took=0.001)
+    assert marks.start("act", at=116.3)[1] == 0
+
+
 def test_a_handler_may_have_more_when_it_gave_all_or_the_total_cut_it() -> None:
     asked = demand({"a": 2, "b": 5}, {"c": 9}, total=4)
     assert asked.may_have_more({"a": 1, "b": 3, "c": 9}) == ["a", "b", "c"]  # 4 in all
