@@ -228,15 +228,17 @@ class MomentFilter(django_filters.Filter):  # type: ignore[misc]
 
     def filter(self, qs: QuerySet[Any], value: Moment | None) -> QuerySet[Any]:
         """Rows on the right side of the moment."""
-        return (
-            qs.filter(**{f"{self.field_name}__{self.lookup_expr}": value.at})
-            if value
-            else qs
-        )
+        if not value:
+            return qs
+        asked_at: datetime | None = self.parent.asked_at
+        at = asked_at - value.back if asked_at and value.back else value.at
+        return qs.filter(**{f"{self.field_name}__{self.lookup_expr}": at})
 
 
 class Filters(django_filters.FilterSet):  # type: ignore[misc]
     """Filters whose bad values are refused one by one, with chips for what is set."""
+
+    asked_at: datetime | None = None  # "24 h" counts back from here; None: from now
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """What can be read filters; what cannot is only refused."""

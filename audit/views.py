@@ -260,6 +260,7 @@ def list_context(
         "first_at": found.first_at,
         "last_at": found.last_at,
         "newest": filters.without(""),
+        "matching": filters.without("").replace("?", "&", 1),
         "older": found.older and filters.at(older=found.older),
         "newer": found.newer and filters.at(newer=found.newer),
         "searched_to": found.searched_to,

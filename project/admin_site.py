@@ -22,7 +22,7 @@ from project import banners, overview
 from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
-PAGES = ("scheduler", "workqueue", "audit")
+PAGES = ("scheduler", "scheduler.handlers.operations", "workqueue", "audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Jobs", "jobs"),
             Entry("Timetable", "timetable"),
             Entry("Pauses", "pauses"),
+            Entry("Bulk operations", "operations"),
         ),
     ),
 )

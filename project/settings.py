@@ -92,6 +92,7 @@ DOMAIN_APPS: list[str] = [
     "scheduler.handlers.archival",
     "scheduler.handlers.instance",
     "scheduler.handlers.notifications",
+    "scheduler.handlers.operations",
 ]
 INSTALLED_APPS = [
     "project.apps.ProjectConfig",

@@ -36,4 +36,12 @@ TIMETABLE: tuple[Handler, ...] = (
         scope="platform",
         eligible=(ACTIVE, HEARTBEAT_SET),
     ),
+    Handler(
+        key="operations.bulk",
+        title="Bulk Operation",
+        purpose="Does what an operator asked for to every row of a list, one by one.",
+        cadence=None,
+        scope="scheduler.handlers.operations.bulk.unfinished",
+        retry=DAILY_RETRY,
+    ),
 )

@@ -57,16 +57,23 @@ class Enqueued:
 
 
 def enqueue(
-    key: str, *, tenant: Tenant, dedup_key: str = "", not_before: datetime | None = None
+    key: str,
+    *,
+    tenant: Tenant,
+    dedup_key: str = "",
+    not_before: datetime | None = None,
+    trigger: str = "call",
+    slot: datetime | None = None,
 ) -> bool:
     """Ask for one run, in the caller's transaction. False: one lives already.
 
-    Raises UnknownHandler. A transaction that stays open holds up the ticks of this
-    handler and tenant, hence the warning.
+    `slot`: the instant that a repeated run stands for. Raises UnknownHandler. A
+    transaction that stays open holds up the ticks of this handler and tenant, hence the
+    warning.
     """
     named = (sql.NAMED[connection.vendor], [tenant.id, tenant.slug, dedup_key])
     row = registry.row(key)
-    origin = Origin(trigger="call", not_before=not_before)
+    origin = Origin(trigger=trigger, slot=slot, not_before=not_before)
     text, params = _statement(row, named, origin)
     aged = connection.vendor == "postgresql"
     with connection.cursor() as cursor:

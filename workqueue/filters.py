@@ -40,4 +40,4 @@ class ItemFilters(Filters):
         self, qs: QuerySet[WorkItem], name: str, value: Any
     ) -> QuerySet[WorkItem]:
         """Items enqueued longer ago than this."""
-        return qs.filter(enqueued_at__lt=clock.now() - value)
+        return qs.filter(enqueued_at__lt=(self.asked_at or clock.now()) - value)

@@ -1,8 +1,8 @@
-"""What an operator does to items: cancel, release, drop. One row's refusal never stops the others."""
+"""What an operator does to items: cancel, retry, release, drop. One row's refusal never stops the others."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import transaction
 
@@ -12,12 +12,14 @@ from workqueue.ended import run_of
 from workqueue.finish import RETURNED
 from workqueue.models import WorkItem
 
+GONE = "it is no longer in the queue"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one item."""
+    """What became of one row."""
 
-    item_id: int
+    target: int | UUID  # an item's id, or a run's
     done: bool
     text: str  # a sentence for the operator
 
@@ -52,6 +54,34 @@ def cancel(
         why=why,
         tenants=tenants,
         refusal="it is held: release or drop it",
+    )
+
+
+def retry(
+    item_ids: Iterable[int],
+    *,
+    who: str,
+    origin: str,
+    why: str,
+    tenants: frozenset[int] | None,
+) -> list[Result]:
+    """Let waiting items that were put off be claimed at once, without waiting for their time."""
+
+    def act(item: WorkItem) -> str | None:
+        later = WorkItem.objects.pending().filter(
+            pk=item.pk, not_before__gt=clock.DatabaseNow(once=True)
+        )
+        return "due now" if later.update(not_before=clock.DatabaseNow()) else None
+
+    return _each(
+        item_ids,
+        act,
+        verb="retried",
+        who=who,
+        origin=origin,
+        why=why,
+        tenants=tenants,
+        refusal="it does not wait for its next attempt",
     )
 
 
@@ -133,18 +163,14 @@ def _each(
         with transaction.atomic():
             item = WorkItem.objects.select_for_update().filter(pk=item_id).first()
             if item is None or (tenants is not None and item.tenant_id not in tenants):
-                results.append(
-                    Result(
-                        item_id=item_id, done=False, text="it is no longer in the queue"
-                    )
-                )
+                results.append(Result(target=item_id, done=False, text=GONE))
                 continue
             name, before = (
                 f"item:{item.pk} {item.handler} {item.tenant_slug}",
                 item.status,
             )
             if (done := act(item)) is None:
-                results.append(Result(item_id=item_id, done=False, text=refusal))
+                results.append(Result(target=item_id, done=False, text=refusal))
                 continue
             ledger.change(
                 who=who,
@@ -156,9 +182,9 @@ def _each(
                 why=why,
                 tenant_id=item.tenant_id,
             )
-        results.append(Result(item_id=item_id, done=True, text=done))
+        results.append(Result(target=item_id, done=True, text=done))
     if any(result.done for result in results):
-        wakeup.notify()
+        wakeup.on_commit_notify()
     return results
 
 

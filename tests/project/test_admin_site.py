@@ -38,7 +38,7 @@ def test_the_menu_has_the_groups_and_entries_of_the_design_in_their_order(client
         "Ticks",
         "Changes",
     ]
-    assert found["Queue"] == ["Items", "Timetable", "Pauses"]
+    assert found["Queue"] == ["Items", "Timetable", "Pauses", "Bulk operations"]
     assert found["Tenants"] == ["Tenants", "Memberships"]
     assert found["People"] == ["Users", "Groups", "Sign-in locks"]
     names = list(found)
@@ -73,7 +73,7 @@ def test_a_tenants_staff_sees_no_page_of_the_platform_whatever_its_permissions(c
     found = menu(client)
     assert "Global Settings" not in found
     assert found["Audit"] == ["Scheduler Audit Logs", "Changes"]
-    assert found["Queue"] == ["Items", "Pauses"]
+    assert found["Queue"] == ["Items", "Pauses", "Bulk operations"]
 
 
 def test_no_entry_leads_to_a_page_that_refuses_its_reader(client):

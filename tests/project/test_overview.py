@@ -149,9 +149,9 @@ def test_a_retry_that_is_not_due_yet_is_not_late(staff, acme):
 
 def test_a_held_item_is_shown_with_what_to_do(staff, acme):
     working(acme)
-    assert "held: retry or drop" not in text(staff)
+    assert "held: release or drop" not in text(staff)
     WorkItem.objects.update(status=WorkItem.Status.HELD)
-    assert "held: retry or drop" in text(staff)
+    assert "held: release or drop" in text(staff)
 
 
 def test_counts_stop_where_a_page_would_wait(staff, acme, monkeypatch):

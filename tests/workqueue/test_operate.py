@@ -1,7 +1,9 @@
 """What an operator does to items."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
+from audit import clock
 from audit.models import Change, LateResult, Run
 from tests import factories
 from workqueue import operate
@@ -42,6 +44,20 @@ def test_the_result_of_a_cancelled_run_is_kept_as_a_late_one(
     finish([run_module.run(one, stopping=lambda: False)], node_id=me.id, node="n")
     assert Run.objects.get().outcome == "cancelled"
     assert LateResult.objects.get().claim_id == Run.objects.get().id
+
+
+def test_an_item_that_was_put_off_is_due_at_once_when_it_is_retried(
+    acme: Tenant,
+) -> None:
+    later = clock.now() + timedelta(hours=1)
+    item = factories.item(acme, "act", not_before=later, failures=1, trigger="call")
+    assert operate.retry([item.pk], **BY)[0].done
+    item.refresh_from_db()
+    assert item.not_before <= clock.now()
+    assert item.failures == 1
+    assert Change.objects.get().verb == "retried"
+    [again] = operate.retry([item.pk], **BY)
+    assert (again.done, again.text) == (False, "it does not wait for its next attempt")
 
 
 def test_a_held_item_is_released_with_a_clean_slate(acme: Tenant) -> None:

@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from workqueue.views import attempt, items, pauses, settings
+from workqueue.views import again, attempt, items, pauses, settings
 
 urlpatterns = [
     path("run/<uuid:claim_id>/", attempt.attempt, name="run"),
     path("run/<uuid:claim_id>/lines/", attempt.lines, name="run_lines"),
     path("run/<uuid:claim_id>/transcript/", attempt.download, name="run_transcript"),
+    path("run/<uuid:claim_id>/retry/", again.again, name="run_retry"),
     path("items/", items.items, name="items"),
     path("items/act/", items.act, name="items_act"),
     path("items/<int:item_id>/", items.item, name="item"),

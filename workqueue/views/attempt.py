@@ -19,6 +19,7 @@ from audit import clock, page, queries, timeline, tracks, window, words
 from audit.timeline import Attempt
 from workqueue import access, registry
 from workqueue.models import WorkItem
+from workqueue.verbs import REPEAT
 
 END_OF_POLLING = 286  # htmx: take this answer and ask no more
 COUNTERS = ("seen", "changed", "skipped", "failed")
@@ -187,6 +188,10 @@ def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
         "may_cancel": found.item is not None
         and this.live
         and access.may(request, "workqueue.cancel_item", this.tenant_id),
+        "may_retry": found.item is None
+        and this.kind == "item"
+        and this.state in REPEAT.states
+        and access.may(request, REPEAT.permission, this.tenant_id),
         "abandon_words": timeline.ABANDON.get(this.abandon, ""),
     }
 

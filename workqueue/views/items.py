@@ -1,8 +1,6 @@
 """items: what waits, executes or is held now, why, and what an operator does about it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -14,73 +12,15 @@ from django.urls import reverse
 from audit import clock, keyset, page, queries, timeline, words
 from audit.filters import CURSORS
 from audit.views import Tab, list_context, scoped
-from workqueue import access, names, operate, registry, waiting
+from workqueue import access, names, registry, verbs, waiting
 from workqueue.filters import ItemFilters
 from workqueue.models import WorkItem
 from workqueue.operate import Result
 from workqueue.tables import ItemLine, ItemTable
+from workqueue.verbs import VERBS, Verb
 
 AT_MOST = 200  # items of one action; a page has 50
 SUGGESTED = 200  # tenants offered beside the filter's field
-LONGEST_REASON = 500  # characters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
-    """Something an operator does to items, in the words of its page."""
-
-    name: str
-    permission: str
-    short: str  # on buttons that ask first
-    run: Callable[..., list[Result]]
-    states: tuple[str, ...]  # of the items that it can be done to
-    question: str  # with {what}
-    consequence: str
-    button: str
-    keep: str  # the button that does nothing
-    done: str  # with {count}
-    danger: bool = True
-
-
-VERBS = {
-    "cancel": Verb(
-        name="cancel",
-        permission="workqueue.cancel_item",
-        short="Cancel",
-        run=operate.cancel,
-        states=("pending", "executing"),
-        question="Cancel {what}?",
-        consequence="What waits leaves the queue. What executes is asked to stop and does so at its next query; what it has committed stays, and its result does not count. Each is recorded as cancelled. The next slot enqueues the handler again.",
-        button="Cancel {what}",
-        keep="Let it be",
-        done="{count} cancelled.",
-    ),
-    "release": Verb(
-        name="release",
-        permission="workqueue.retry_item",
-        short="Retry",
-        run=operate.release,
-        states=("held",),
-        question="Run {what} again?",
-        consequence="It goes back into the queue with a clean slate: its failures and recoveries are forgotten. If it stopped its worker before, it may do so again.",
-        button="Run {what} again",
-        keep="Keep it held",
-        done="{count} back in the queue.",
-        danger=False,
-    ),
-    "drop": Verb(
-        name="drop",
-        permission="workqueue.drop_item",
-        short="Drop",
-        run=operate.drop,
-        states=("held",),
-        question="Drop {what}?",
-        consequence="It leaves the queue without being run and is recorded as cancelled, with your reason. The next slot enqueues the handler again.",
-        button="Drop {what}",
-        keep="Keep it held",
-        done="{count} dropped.",
-    ),
-}
 
 
 @page.needs("workqueue.view_workitem")
@@ -133,7 +73,7 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
         verbs=[
             verb
             for verb in VERBS.values()
-            if found.status in verb.states
+            if _fits(verb, found, now=now)
             and access.may(request, verb.permission, found.tenant_id)
         ],
         attempts=[timeline.of_run(run) for run in queries.attempts(found.pk)],
@@ -166,7 +106,7 @@ def act(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     access.require(request, verb.permission, {each.tenant_id for each in chosen})
     why = " ".join(asked.get("why", "").split())
-    problem = _problem(why) if request.method == "POST" else ""
+    problem = verbs.reason_problem(why) if request.method == "POST" else ""
     if request.method != "POST" or problem or not chosen:
         return _ask(request, verb, chosen, why=why, problem=problem)
     results = verb.run(
@@ -217,7 +157,7 @@ def _tell(
         return redirect("admin:items")
     known = {each.pk: each for each in chosen}
     rows = [
-        (known[result.item_id], registry.title(known[result.item_id].handler), result)
+        (item := known[int(result.target)], registry.title(item.handler), result)
         for result in results
     ]
     return page.render(
@@ -230,14 +170,10 @@ def _tell(
     )
 
 
-def _problem(why: str) -> str:
-    if not why:
-        return "Say why: the next operator reads it."
-    return (
-        f"That is too long. Enter at most {LONGEST_REASON} characters."
-        if len(why) > LONGEST_REASON
-        else ""
-    )
+def _fits(verb: Verb, item: WorkItem, *, now: datetime) -> bool:
+    """Whether it would not be refused for the item's state."""
+    put_off = verb is not VERBS["retry"] or item.not_before > now
+    return item.status in verb.states and put_off
 
 
 def _gone(request: HttpRequest, item_id: int) -> HttpResponse:

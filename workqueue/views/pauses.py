@@ -13,13 +13,13 @@ from django.urls import reverse
 from audit import clock, page, words
 from audit.filters import Moment, MomentField, length
 from audit.views import scoped
-from workqueue import access, pauses, registry
+from workqueue import access, pauses, registry, verbs
 from workqueue.exceptions import InvalidValues
 from workqueue.models import Pause, Tenant
+from workqueue.verbs import LONGEST_REASON
 
 PAUSE, RESUME = "workqueue.pause_queue", "workqueue.resume_queue"
 ENDED = 50  # pauses that are over and still listed
-LONGEST_REASON = 500  # characters
 CONSEQUENCE = "Nothing of it is enqueued by its slots or claimed; what runs goes on. Slots that fall into the pause count as paused, not as missed."
 
 
@@ -179,9 +179,7 @@ def resume(request: HttpRequest, pause_id: int) -> HttpResponse:
     access.require(request, RESUME, [found.tenant_id])
     why, problem = " ".join(request.POST.get("why", "").split()), ""
     if request.method == "POST":
-        problem = "" if why else "Say why: the next operator reads it."
-        if len(why) > LONGEST_REASON:
-            problem = f"That is too long. Enter at most {LONGEST_REASON} characters."
+        problem = verbs.reason_problem(why)
         if not problem:
             return _resume(request, found, why=why)
     now = clock.now()

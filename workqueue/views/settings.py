@@ -9,10 +9,11 @@ from django.urls import reverse
 from django.utils.text import slugify
 
 from audit import clock, page
-from workqueue import access, policy, readout
+from workqueue import access, policy, readout, verbs
 from workqueue.bounds import Declaration
 from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
+from workqueue.verbs import LONGEST_REASON
 
 EDIT = "workqueue.edit_caps"
 DECLARATIONS: tuple[Declaration, ...] = (policy.WORKER_NODE_CONFIGURATION,)
@@ -20,7 +21,6 @@ LEADS = {
     policy.WORKER_NODE_CONFIGURATION.name: "How all workers behave. A change reaches every process within 5 s; nothing needs a restart.",
 }
 VERSIONS = 50  # of the history that are shown; all are kept
-LONGEST_REASON = 500  # characters
 SEEN = "_version"  # the version that the operator looked at
 
 
@@ -102,7 +102,7 @@ def restore(request: HttpRequest, slug: str, version: int) -> HttpResponse:
         raise Http404
     why, problem = " ".join(request.POST.get("why", "").split()), ""
     if request.method == "POST":
-        problem = _reason_problem(why) or _restore(
+        problem = verbs.reason_problem(why) or _restore(
             request, declaration, version, why=why
         )
         if not problem:
@@ -196,16 +196,6 @@ def _restore(
     except VersionConflict as conflict:
         return str(conflict)
     return ""
-
-
-def _reason_problem(why: str) -> str:
-    if not why:
-        return "Say why: the next operator reads it."
-    return (
-        f"That is too long. Enter at most {LONGEST_REASON} characters."
-        if len(why) > LONGEST_REASON
-        else ""
-    )
 
 
 def _declaration(slug: str) -> Declaration:

@@ -70,7 +70,7 @@ def test_an_items_page_says_why_and_has_its_verbs(boss: Client, acme: Tenant):
         "Why is it held?",
         "its worker stopped reporting",
         "silent for 61 s",
-        "Retry…",
+        "Release…",
         "Drop…",
     ):
         assert said in html

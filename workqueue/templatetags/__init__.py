@@ -1,0 +1,1 @@
+"""What templates of apps below ask the queue: `{% load operating %}`."""
