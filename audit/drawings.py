@@ -147,6 +147,51 @@ def per_minute(counts: Sequence[int], *, now: datetime) -> SafeString:
     )
 
 
+def budget(shares: Sequence[tuple[str, int]], *, opened: int, limit: int) -> SafeString:
+    """What each kind may take of a limit, what is taken, and a line at the limit."""
+    wanted = sum(count for _, count in shares)
+    whole = max(wanted, opened, limit * 10 / 9, 1) / 100  # one per cent
+
+    def at(count: float) -> str:
+        return f"{count / whole:.1f}%"
+
+    taken = [sum(count for _, count in shares[:place]) for place in range(len(shares))]
+    parts = format_html_join(
+        "",
+        '<rect class="f-bar" opacity="{}" x="{}" y="6" width="{}" height="10"><title>{} {}</title></rect>',
+        (
+            (
+                f"{1 - 0.13 * min(place, 5):.2f}",
+                at(before),
+                at(count * 0.995),
+                name,
+                count,
+            )
+            for place, ((name, count), before) in enumerate(
+                zip(shares, taken, strict=True)
+            )
+        ),
+    )
+    said = f"{wanted:,} of {limit:,} connections may be opened; {opened:,} are open now"
+    return format_html(
+        '<svg class="mr-svg full" width="100%" height="38" role="img" aria-label="{}">'
+        '<rect class="f-track" x="0" y="6" width="100%" height="10"/>{}'
+        '<rect class="f-accent" x="0" y="18" width="{}" height="2"/>'
+        '<line class="l-fail" x1="{}" x2="{}" y1="1" y2="22"/>'
+        '<text class="on" x="0" y="34">{} open</text>'
+        '<text class="on" x="50%" y="34" text-anchor="middle">{} may open</text>'
+        '<text x="100%" y="34" text-anchor="end">limit {}</text></svg>',
+        said,
+        parts,
+        at(opened),
+        at(limit),
+        at(limit),
+        f"{opened:,}",
+        f"{wanted:,}",
+        f"{limit:,}",
+    )
+
+
 def rectangles(these: Sequence[Rectangle], *, rounded: int = 0) -> SafeString:
     """Filled rectangles, one after the other."""
     corner = f' rx="{rounded}"' if rounded else ""

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import DatabaseError, connection
 
 from project import environment, sql
-from workqueue.models import Node
+from workqueue import budget
 
 SPARE = 10  # connections for psql, backups and migrations
 
@@ -81,7 +81,7 @@ def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
     if settings.SQLITE or not databases:  # asked for by --database default
         return []
     try:
-        wanted, there = _wanted(), _offered()
+        wanted, there = budget.wanted(), _offered()
     except DatabaseError:
         return []  # not migrated yet, or away: others say that
     if wanted + SPARE <= there:
@@ -93,13 +93,6 @@ def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
             id="project.W005",
         )
     ]
-
-
-def _wanted() -> int:
-    """Connections that live processes may open: pool, beat, listener, notifier."""
-    reports = Node.objects.alive().values_list("report", flat=True)
-    # Who has not reported yet counts as a web process.
-    return sum(int(report.get("pool") or 10) + 3 for report in reports)
 
 
 def _offered() -> int:

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from audit import drawings, page, queries, words
 from audit.rows import ChangeRow, FailureRow, RunFilter
-from project import first_run
+from project import database_health, first_run
 from scheduler import servers, terms
 from scheduler.models import Schedule
 from scheduler.servers import Mastership, Process
@@ -152,6 +152,7 @@ def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
         "terms": terms.history(master, span=terms.SPANS[0], now=now),
         "election_due": settings.KEEP_ALIVE + timedelta(seconds=2),
         "reduced": reduced,
+        "health": database_health.look(alive, now=now),
         "lead": _lead(queue, master, alive, known, reduced, now=now),
     }
 

@@ -64,4 +64,4 @@ class WebNode:
             return
 
     def _report(self) -> dict[str, Any]:
-        return {"threads": settings.WEB_THREADS, "pool": connections.size()}
+        return {"threads": settings.WEB_THREADS, "connections": connections.report()}

@@ -64,6 +64,7 @@ class SchedulerProcess(Loop):
             "term": self.election.term,
             "settings_version": self.live.version,
             "handlers": list(registry.rows()),
+            "connections": connections.report(),
             "loop": "draining" if self.stopping.is_set() else "running",
         }
 

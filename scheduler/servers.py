@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from audit import words
 from scheduler.models import MasterLease, Tick
+from workqueue import budget
 from workqueue.models import Node
 from workqueue.node import interval, stopped_after
 
@@ -96,6 +97,7 @@ class Process:
     limit: Limit | None  # null: it has none to speak of
     busy: int | None  # in flight; null: it runs nothing
     stuck: int  # threads past their time limit
+    connections: int  # that it may open
     loop: str  # what it says of itself beyond its status: "stopped: ... is off"
 
     @property
@@ -114,7 +116,8 @@ class Process:
         """Its clock minus the database's: '+0.01 s'."""
         seconds = self.skew.total_seconds()
         digits = 1 if self.skewed else 2
-        return f"{seconds:+.{digits}f}{words.SPACE}s".replace("-", "\u2212")
+        text = f"{seconds:+.{digits}f}".replace("-0.00", "+0.00")
+        return f"{text}{words.SPACE}s".replace("-", "\u2212")
 
     @property
     def yes(self) -> str:
@@ -195,6 +198,7 @@ def process(node: Node, master: Mastership, *, now: datetime) -> Process:
         limit=_limit(node),
         busy=_whole(node.report, "in_flight"),
         stuck=_whole(node.report, "stuck") or 0,
+        connections=budget.may_open(node.kind, node.report),
         loop=str(node.report.get("loop", ""))
         if isinstance(node.report, Mapping)
         else "",
@@ -280,10 +284,14 @@ def _together(rows: Iterable[Process]) -> Iterable[Process]:
             yield row
             continue
         key = (row.host, row.version, row.state)
-        first = web.get(key, row)
-        pids = tuple(sorted({*first.pids, *row.pids}))
+        if (first := web.get(key)) is None:
+            web[key] = row
+            continue
         web[key] = replace(
-            first, pids=pids, heartbeat_at=min(first.heartbeat_at, row.heartbeat_at)
+            first,
+            pids=tuple(sorted({*first.pids, *row.pids})),
+            heartbeat_at=min(first.heartbeat_at, row.heartbeat_at),
+            connections=first.connections + row.connections,
         )
     yield from web.values()
 

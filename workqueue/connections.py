@@ -131,6 +131,11 @@ def outside_pool() -> int:
     return 3 if _is_postgresql() and settings.DATABASE_LISTEN else 1
 
 
+def report() -> dict[str, int | None]:
+    """What a process says with its beat; the budget adds it up. Plain JSON."""
+    return {"pool": size(), "outside": outside_pool()}
+
+
 def unpooled(name: str = "beat") -> None:
     """Give the calling thread a connection of its own, outside the pool and guarded.
 

@@ -12,7 +12,6 @@ from workqueue.slots import Slots
 
 def report_of(slots: Slots, *, live: Live, draining: bool) -> dict[str, Any]:
     """The report of this moment; plain JSON."""
-    pool = connections.size()
     return {
         "slots": {
             "asked": live.policy.concurrency,
@@ -30,7 +29,7 @@ def report_of(slots: Slots, *, live: Live, draining: bool) -> dict[str, Any]:
             for one in live.adjusted
         ],
         "loop": _loop(live, draining=draining),
-        "pool": None if pool is None else {"size": pool, "max": pool},
+        "connections": connections.report(),
     }
 
 

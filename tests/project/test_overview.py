@@ -109,10 +109,10 @@ def test_it_answers_within_twelve_statements_whatever_there_is(staff, acme):
 def test_the_first_sentence_says_that_work_is_moving_and_what_is_reduced(staff, acme):
     working(acme)
     said = text(staff)
-    assert (
-        "Work is moving: the oldest waiting item is 1 s old. 1 limit is reduced."
-        in said
+    moving = (
+        r"Work is moving: the oldest waiting item is \d+ s old. 1 limit is reduced."
     )
+    assert re.search(moving, said)
     assert (
         "Worker on queue-2 runs 8 items, not 12. Its pool of 12 connections serves 8."
         in said

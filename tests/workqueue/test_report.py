@@ -37,7 +37,8 @@ def test_without_a_pool_nothing_is_reduced(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(connections, "serves_items", lambda: None)
     found = said(slots(10), live())
     assert found["slots"] == {"asked": 10, "used": 10, "why": ""}
-    assert (found["in_flight"], found["pool"], found["loop"]) == (3, None, "running")
+    assert (found["in_flight"], found["loop"]) == (3, "running")
+    assert found["connections"]["pool"] is None
     assert found["settings_version"] == 12
     assert "act" in found["handlers"]
 

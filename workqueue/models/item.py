@@ -111,6 +111,12 @@ class WorkItem(models.Model):
                 name="workitem_suspect",
                 condition=models.Q(status="pending", recoveries__gt=0),
             ),
+            # The overview counts what is held, among any number that waits.
+            models.Index(
+                fields=["enqueued_at", "id"],
+                name="workitem_held",
+                condition=models.Q(status="held"),
+            ),
             # Renewing and reclaiming look at what is held, never at what waits.
             models.Index(
                 fields=["node_id", "renewed_at"],

@@ -1,0 +1,38 @@
+"""budget: the connections that all processes together may open, by what they report.
+
+Each process says with its beat how large its pool may become and what stands outside
+it. One that has not said so yet, or says it in a way of another release, counts as
+what its kind needs.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from workqueue import connections
+from workqueue.models import Node
+
+OUTSIDE = 3  # beat, listener, notifier
+
+
+def may_open(kind: str, report: object) -> int:
+    """The connections that one process may open."""
+    said = report.get("connections") if isinstance(report, Mapping) else None
+    if isinstance(said, Mapping):
+        pool, outside = said.get("pool"), said.get("outside")
+        if isinstance(pool, int) and isinstance(outside, int):
+            return max(0, pool) + max(0, outside)
+    need = connections.ROLES.get(kind, connections.ROLES["web"])
+    return need.size + need.overflow + OUTSIDE
+
+
+def by_kind(nodes: Iterable[tuple[str, object]]) -> Counter[str]:
+    """The sum of each kind, of (kind, report) pairs."""
+    found: Counter[str] = Counter()
+    for kind, report in nodes:
+        found[kind] += may_open(kind, report)
+    return found
+
+
+def wanted() -> int:
+    """What the processes that are alive may open together. One query."""
+    return by_kind(Node.objects.alive().values_list("kind", "report")).total()
