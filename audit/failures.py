@@ -17,6 +17,7 @@ from audit.models import Run
 from audit.rows import FailureRow
 
 READ = 5_000  # newest bad runs of each outcome
+SEARCHABLE = 4  # characters; a shorter text finds everything
 BAD = (Run.Outcome.FAILED, Run.Outcome.PARTIAL, Run.Outcome.ABANDONED)
 # What differs between two texts of the same error: numbers, ids, addresses in memory.
 _PARTICULAR = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d+")
@@ -38,6 +39,13 @@ def grouped(
         for (_, outcome, _), of in groups.items()
     ]
     return sorted(found, key=lambda row: (-row.runs, row.handler, row.error))
+
+
+def literal(error: str) -> str:
+    """The longest stretch that all errors of a group share: what the list can be searched for."""
+    parts = _PARTICULAR.split(error.partition("\n")[0])
+    longest = max((part.strip() for part in parts), key=len)
+    return longest if len(longest) >= SEARCHABLE else ""
 
 
 def _read(since: datetime, tenants: frozenset[int] | None) -> list[dict[str, Any]]:

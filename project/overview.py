@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from audit import drawings, page, queries, words
+from audit import drawings, failures, page, queries, words
 from audit.rows import ChangeRow, FailureRow, RunFilter
 from project import database_health, first_run
 from scheduler import servers, terms
@@ -284,7 +284,9 @@ def _change(row: ChangeRow) -> Changed:
 
 def _failure(row: FailureRow) -> Failure:
     names = row.tenants
-    query = urlencode({"handler": row.handler, "outcome": row.outcome, "since": "24 h"})
+    asked = {"handler": row.handler, "outcome": row.outcome, "since": "24 h"}
+    text = failures.literal(row.error)
+    query = urlencode({**asked, "text": text} if text else asked)
     return Failure(
         title=registry.title(row.handler),
         error=row.error,

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db.models import Min
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from audit import drawings, queries, recent, words
@@ -36,8 +37,8 @@ class Slot:
 
     at: datetime
     server: str  # "Tue 1 Dec 2026, 00:00", in server time
-    utc: str  # "30 Nov 23:00"
-    changed: str  # "summer time since 28 Mar", where the clocks change before it
+    yours: str  # "30 Nov 23:00", in the reader's time
+    changed: str  # "summer time since 28 Mar", where clocks change before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,26 +242,31 @@ def _pause(key: str, pauses: Sequence[PauseRow], *, now: datetime) -> PauseRow |
 
 
 def _slots(line: Line, *, now: datetime) -> Iterator[Slot]:
-    """The next slots in server time; the first after a change of the clocks says so."""
+    """The next slots in both times; the first after a change of the clocks says so."""
     if not line.cadence or line.problem:
         return
-    zone, parsed = ZoneInfo(settings.TIME_ZONE), _parsed(line.cadence)
-    before = now.astimezone(zone)
+    server, reader = ZoneInfo(settings.TIME_ZONE), timezone.get_current_timezone()
+    parsed, before = _parsed(line.cadence), now
     for at in islice(_following(parsed, now), NEXT):
-        local = at.astimezone(zone)
-        changed = ""
-        if local.utcoffset() != before.utcoffset():
-            changed = f"{'summer' if local.dst() else 'winter'} time since {_change(before, local):%-d %b}"
-        clock = (
-            "%H:%M:%S" if at.second or parsed.period < timedelta(minutes=1) else "%H:%M"
-        )
+        local, own = at.astimezone(server), at.astimezone(reader)
+        seconds = at.second or parsed.period < timedelta(minutes=1)
+        clock = "%H:%M:%S" if seconds else "%H:%M"
         yield Slot(
             at=at,
             server=f"{local:%a %-d %b %Y, {clock}}",
-            utc=f"{at.astimezone(UTC):%-d %b {clock}}",
-            changed=changed,
+            yours=f"{own:%-d %b {clock}}",
+            changed=_turned(before, local) or _turned(before, own, where="yours: "),
         )
-        before = local
+        before = at
+
+
+def _turned(before: datetime, later: datetime, *, where: str = "") -> str:
+    """What the clocks of a zone did between the two; "" where they did nothing."""
+    earlier = before.astimezone(later.tzinfo)
+    if later.utcoffset() == earlier.utcoffset():
+        return ""
+    season = "summer" if later.dst() else "winter"
+    return f"{where}{season} time since {_change(earlier, later):%-d %b}"
 
 
 def _following(parsed: cadence.Cadence, moment: datetime) -> Iterator[datetime]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path, reverse
+from django.utils import timezone
 
 from audit import clock, keyset, page, queries, words
 from audit.views import list_context
@@ -119,7 +120,7 @@ def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
         "scheduler/timetable.html",
         title="Timetable",
         live=True,
-        lead=f"When each handler runs. Slots and the times on this page follow server time, {settings.TIME_ZONE}.",
+        lead=f"When each handler runs. Slots follow server time, {settings.TIME_ZONE}; the other times on this page are yours.",
         group="Queue",
         now=now,
         lines=[
@@ -133,7 +134,8 @@ def timetable(request: HttpRequest, key: str = "") -> HttpResponse:
         chosen=chosen,
         opened=board.opened(chosen, now=now) if chosen else None,
         history=board.history(key, limit=HISTORY) if chosen else (),
-        utc=settings.TIME_ZONE != "UTC",
+        server_zone=settings.TIME_ZONE,
+        own_zone=timezone.get_current_timezone_name() != settings.TIME_ZONE,
         may_change=access.may(request, act.CHANGE, None),
         may_run=access.may(request, act.RUN, None),
         may_pause=access.may(request, "workqueue.pause_queue", None),

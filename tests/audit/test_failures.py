@@ -47,3 +47,16 @@ def test_a_quiet_day_has_none():
     assert (
         failures.grouped(clock.now() - DAY, tenants=frozenset(), now=clock.now()) == []
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "searched"),
+    [
+        ("mail.internal:587 refused item 12", "mail.internal:"),
+        ("connection refused\nsecond line is longer by far", "connection refused"),
+        ("0x1f 12 abc", ""),
+        ("", ""),
+    ],
+)
+def test_a_group_is_searched_for_by_what_all_its_errors_share(error, searched):
+    assert failures.literal(error) == searched

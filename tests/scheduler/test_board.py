@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from scheduler import board
 from scheduler.models import Schedule
@@ -78,11 +79,25 @@ def test_a_pause_of_the_handler_and_of_everything_is_on_its_row(timetable):
 def test_the_next_ten_slots_say_where_the_clocks_change(timetable, settings: Any):
     settings.TIME_ZONE = "Europe/Berlin"
     timetable(row("plain", cadence="daily 23:00"))
-    slots = opened("plain").slots
+    with timezone.override(UTC):
+        slots = opened("plain").slots
     assert len(slots) == 10
-    told = [(slot.server, slot.utc, slot.changed) for slot in slots if slot.changed]
+    told = [(slot.server, slot.yours, slot.changed) for slot in slots if slot.changed]
     assert told == [
         ("Sun 28 Mar 2027, 23:00", "28 Mar 21:00", "summer time since 28 Mar")
+    ]
+
+
+def test_the_next_ten_slots_say_where_the_readers_own_clocks_change(
+    timetable, settings: Any
+):
+    settings.TIME_ZONE = "UTC"
+    timetable(row("plain", cadence="daily 23:00"))
+    with timezone.override("Europe/London"):
+        slots = opened("plain").slots
+    told = [(slot.server, slot.yours, slot.changed) for slot in slots if slot.changed]
+    assert told == [
+        ("Sun 28 Mar 2027, 23:00", "29 Mar 00:00", "yours: summer time since 28 Mar")
     ]
 
 

@@ -154,6 +154,7 @@ def _show(
         crumbs=(("Settings", reverse("admin:settings")),),
         lead=LEADS.get(declaration.name, ""),
         status=400 if problems else 200,
+        live=not problems,  # what was typed and refused stays
         now=now,
         slug=slugify(declaration.name),
         newest=newest,
