@@ -317,4 +317,8 @@ def _former(lease: MasterLease) -> str:
         return "the first master of this installation"
     if lease.holder is None:
         return f"{lease.node or 'the last master'} had resigned term {lease.term}"
-    return f"the lease of {lease.node}, term {lease.term}, had expired at {lease.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    silent = (clock.now() - lease.renewed_at).total_seconds() if lease.renewed_at else 0
+    return (
+        f"{lease.node} had not renewed its lease, term {lease.term}, since "
+        f"{lease.renewed_at:%Y-%m-%d %H:%M:%S} UTC; no master for {silent:.1f} s"
+    )

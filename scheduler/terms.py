@@ -5,10 +5,11 @@ where its node resigned, lost the lease or fell silent; the time until the next 
 began is time without a master.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -17,6 +18,7 @@ from django.utils.safestring import SafeString
 from audit import drawings, queries, words
 from audit.rows import TermRow
 from scheduler.servers import Mastership
+from workqueue.models import Node
 
 WIDTH, RIGHT, ROW, TOP = 1110, 1100, 28, 18  # pixels
 MARKS = 8  # stretches between two times on the axis
@@ -81,10 +83,12 @@ def span(key: str) -> Span:
 
 
 def history(master: Mastership, *, span: Span, now: datetime) -> History:
-    """The terms of a span that ends now, oldest first. One statement."""
+    """The terms of a span that ends now, oldest first. Three statements."""
     since = now - span.length
     rows = sorted(queries.terms(since=since), key=lambda row: row.term)
-    held = tuple(_held(rows, master, since=since, now=now))
+    nodes = Node.objects.filter(id__in={row.node_id for row in rows})
+    beats = dict(nodes.values_list("id", "heartbeat_at"))
+    held = tuple(_held(rows, master, beats, since=since, now=now))
     gaps = tuple(_gaps(held, master, now=now))
     return History(
         terms=held,
@@ -95,11 +99,16 @@ def history(master: Mastership, *, span: Span, now: datetime) -> History:
 
 
 def _held(
-    rows: Sequence[TermRow], master: Mastership, *, since: datetime, now: datetime
+    rows: Sequence[TermRow],
+    master: Mastership,
+    beats: Mapping[UUID, datetime],
+    *,
+    since: datetime,
+    now: datetime,
 ) -> list[Held]:
     found = []
     for place, row in enumerate(rows):
-        until = _until(row, rows[place + 1 : place + 2], master, now=now)
+        until = _until(row, rows[place + 1 : place + 2], master, beats, now=now)
         if until > since:
             found.append(
                 Held(
@@ -114,14 +123,24 @@ def _held(
 
 
 def _until(
-    row: TermRow, following: Sequence[TermRow], master: Mastership, *, now: datetime
+    row: TermRow,
+    following: Sequence[TermRow],
+    master: Mastership,
+    beats: Mapping[UUID, datetime],
+    *,
+    now: datetime,
 ) -> datetime:
-    """Where a term ended: by its own event, its lease, the next election, or not yet."""
+    """Where a term ended: by its own event, its lease, the next election, or not yet.
+
+    One that died without a word renewed for the last time with its last beat.
+    """
     if row.term == master.term and master.held:
         return now
     ends = [row.ended_at, *(later.began_at for later in following)]
     if row.term == master.term:
         ends.append(master.expires_at)
+    elif last := beats.get(row.node_id):
+        ends.append(max(last, row.began_at))
     return min([now, *(end for end in ends if end is not None)])
 
 

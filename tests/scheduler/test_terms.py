@@ -8,6 +8,7 @@ import pytest
 from audit.models import NodeEvent
 from scheduler import terms
 from scheduler.servers import Mastership
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +55,16 @@ def test_terms_follow_each_other_and_the_time_between_is_counted():
     assert [gap.length for gap in found.gaps] == [timedelta(seconds=26)]
     assert found.sentence.replace("\u00a0", " ") == "2 terms, 26 s without one"
     assert "no master for 26\u00a0s" in found.drawn
+
+
+def test_a_master_that_died_without_a_word_held_its_term_until_its_last_beat():
+    event("app-2, 21", "elected", ago=hours(9), term=40)
+    event("app-1, 21", "elected", ago=hours(5), term=41)
+    event("app-2, 21", "silent", ago=hours(5) - timedelta(seconds=9))
+    last = NOW - hours(5) - timedelta(seconds=27)
+    factories.node("server", id=IDS["app-2, 21"], heartbeat_at=last)
+    found = terms.history(master(41), span=terms.SPANS[0], now=NOW)
+    assert [gap.length for gap in found.gaps] == [timedelta(seconds=27)]
 
 
 def test_a_term_whose_master_died_without_a_word_ends_with_its_lease():

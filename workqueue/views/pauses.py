@@ -13,7 +13,7 @@ from django.urls import reverse
 from audit import clock, page, words
 from audit.filters import Moment, MomentField, length
 from audit.views import scoped
-from workqueue import access, pauses, registry, verbs
+from workqueue import access, live, pauses, registry, verbs
 from workqueue.exceptions import InvalidValues
 from workqueue.models import Pause, Tenant
 from workqueue.verbs import LONGEST_REASON
@@ -103,6 +103,7 @@ class PauseForm(forms.Form):
 def pauses_list(request: HttpRequest) -> HttpResponse:
     """Those in force, and the last that ended."""
     now = clock.now()
+    live.refresh()  # the banner agrees with the list, also right after a pause
     mine = scoped(Pause.objects.select_related("tenant"), page.tenants(request))
     newest = list(mine.order_by("-since", "-pk")[: ENDED * 2])
     held = [each for each in newest if _in_force(each, now)]

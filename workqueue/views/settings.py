@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.text import slugify
 
 from audit import clock, page
-from workqueue import access, policy, readout, verbs
+from workqueue import access, live, policy, readout, verbs
 from workqueue.bounds import Declaration
 from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
@@ -143,6 +143,7 @@ def _show(
     problems: dict[str, str] | None = None,
 ) -> HttpResponse:
     now, problems = clock.now(), problems or {}
+    live.refresh()  # the banner agrees with the values, also right after a save
     newest = Setting.objects.newest(declaration.name)
     versions = list(policy.history(declaration)[: VERSIONS + 1])
     processes = readout.processes(now)
