@@ -38,11 +38,7 @@ class Holder:
     def cure(self) -> str:
         """What an operator types to end it."""
         name = self.name.replace("'", "''")
-        return {
-            "session": f"SELECT pg_terminate_backend({self.pid})",
-            "prepared": f"ROLLBACK PREPARED '{name}'",
-            "slot": f"SELECT pg_drop_replication_slot('{name}')",
-        }[self.kind]
+        return sql.CURES[self.kind].format(pid=self.pid, name=name)
 
     @property
     def what(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import IntegerField, Min, OuterRef, Subquery
+from django.db.models import Min, OuterRef, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -22,12 +22,11 @@ from project import database_health, first_run
 from scheduler import servers, terms
 from scheduler.models import Schedule
 from scheduler.servers import Mastership, Process
-from workqueue import live, registry, sql
+from workqueue import depth, live, registry
 from workqueue.live import Live
-from workqueue.models import Node, Tenant, WorkItem
+from workqueue.models import Node, WorkItem
 from workqueue.models.item import WorkItemQuerySet
 
-MOST_COUNTED = 10_000  # items of a kind; "10,000+" beyond
 DAY = timedelta(days=1)
 MINUTES = 60  # of the drawing
 MOST_FAILURES = 12  # groups
@@ -157,35 +156,20 @@ def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
     }
 
 
-class _Counted(Subquery):
-    """How many rows a sliced query has, inside another statement."""
-
-    template = sql.COUNT_OF
-    empty_result_set_value = 0  # for a reader without any tenant
-    output_field = IntegerField()
-
-
 def _queue(seen: frozenset[int] | None, *, now: datetime) -> Queue:
-    """Two statements. The platform's row only carries the counts: there is always one."""
+    """Two statements."""
     items = (
         WorkItem.objects.all()
         if seen is None
         else WorkItem.objects.filter(tenant_id__in=seen)
     )
-    counts = {
-        status: _Counted(
-            items.filter(status=status).order_by().values("pk")[: MOST_COUNTED + 1]
-        )
-        for status in WorkItem.Status.values
-    }
-    found = Tenant.objects.filter(is_platform=True).order_by().values_list(
-        *counts.values()
-    ).first() or (0, 0, 0)
-    waiting, executing, held = found
+    counts = depth.by_status(items)
+    held = counts[WorkItem.Status.HELD]
+    waiting = counts[WorkItem.Status.PENDING]
     return Queue(
-        waiting=_capped(waiting),
-        executing=_capped(executing),
-        held=_capped(held) if held else "",
+        waiting=depth.shown(waiting),
+        executing=depth.shown(counts[WorkItem.Status.EXECUTING]),
+        held=depth.shown(held) if held else "",
         oldest=_oldest(items.pending(), now=now) if waiting else None,
         any_waits=waiting > 0,
     )
@@ -199,10 +183,6 @@ def _oldest(pending: WorkItemQuerySet, *, now: datetime) -> datetime | None:
         oldest=Min("first")
     )["oldest"]
     return found
-
-
-def _capped(count: int) -> str:
-    return f"{MOST_COUNTED:,}+" if count > MOST_COUNTED else f"{count:,}"
 
 
 def _lead(

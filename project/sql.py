@@ -43,3 +43,10 @@ LEFT JOIN oldest o ON TRUE"""
 # SQLite: its file, and what a VACUUM would give back.
 FILE_HEALTH = """SELECT sqlite_version(), p.page_count * s.page_size, f.freelist_count * s.page_size
 FROM pragma_page_count() p, pragma_page_size() s, pragma_freelist_count() f"""
+
+# What an operator types to end what holds vacuum back; shown, never run.
+CURES = {
+    "session": "SELECT pg_terminate_backend({pid})",
+    "prepared": "ROLLBACK PREPARED '{name}'",
+    "slot": "SELECT pg_drop_replication_slot('{name}')",
+}

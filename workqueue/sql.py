@@ -185,7 +185,7 @@ SERVER_PROCESS = "SELECT pg_backend_pid()"
 MARK_SESSION = "SELECT set_config('millrace.session', %(mark)s, false)"
 MARK = "SELECT current_setting('millrace.session', true)"
 
-# --- project.overview
+# --- workqueue.depth
 
 # Rows counted no further than the slice inside: the ORM has no scalar count of a subquery.
 COUNT_OF = "(SELECT count(*) FROM (%(subquery)s) AS counted)"

@@ -36,6 +36,7 @@ PAGES = (
     "items",
     "settings",
     "pauses",
+    "operations",
     "workqueue_tenant_changelist",
     "auth_user_changelist",
     "auth_user_add",

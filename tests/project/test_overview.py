@@ -12,11 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from audit import clock
-from project import overview
 from scheduler.models import MasterLease, Schedule
 from tests import factories
 from tests.audit.conftest import recorded
-from workqueue import live, pauses
+from workqueue import depth, live, pauses
 from workqueue.models import Membership, Node, Tenant, WorkItem
 
 pytestmark = pytest.mark.django_db
@@ -155,7 +154,7 @@ def test_a_held_item_is_shown_with_what_to_do(staff, acme):
 
 
 def test_counts_stop_where_a_page_would_wait(staff, acme, monkeypatch):
-    monkeypatch.setattr(overview, "MOST_COUNTED", 2)
+    monkeypatch.setattr(depth, "MOST", 2)
     for number in range(5):
         factories.item(
             acme, dedup_key=str(number), tenant_slug="acme", enqueued_at=clock.now()

@@ -12,7 +12,7 @@ from django.urls import reverse
 from audit import clock, keyset, page, queries, timeline, words
 from audit.filters import CURSORS
 from audit.views import Tab, list_context, scoped
-from workqueue import access, names, registry, verbs, waiting
+from workqueue import access, depth, names, registry, verbs, waiting
 from workqueue.filters import ItemFilters
 from workqueue.models import WorkItem
 from workqueue.operate import Result
@@ -193,14 +193,12 @@ def _tabs(request: HttpRequest, mine: Any) -> list[Tab]:
         if name not in CURSORS and any(values):
             asked.setlist(name, [value for value in values if value])
     tabs = [Tab(name="All", address="?", current=not asked)]
+    counts = depth.by_status(mine)
     for status in WorkItem.Status:
-        count, query = (
-            keyset.shown(keyset.count(mine.filter(status=status))),
-            f"status={status}",
-        )
+        query = f"status={status}"
         tabs.append(
             Tab(
-                name=f"{status.label} {count}",
+                name=f"{status.label} {depth.shown(counts[status])}",
                 address=f"?{query}",
                 current=asked == QueryDict(query),
             )

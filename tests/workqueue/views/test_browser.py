@@ -17,7 +17,9 @@ from playwright.sync_api import Browser, Page, expect
 from audit import clock, transcript
 from audit.ledger import LateRecord, record_late
 from audit.transcript import LineRow
+from scheduler.handlers.operations.models import BulkResult
 from tests import factories, screens
+from tests.scheduler.handlers.operations import test_bulk as operations_test
 from workqueue import live, pauses, policy
 from workqueue.models import Setting, Tenant, WorkItem
 
@@ -211,11 +213,18 @@ def everything(page: Page, acme: Tenant) -> list[str]:
     paused = pauses.pause(
         scope="tenant", tenant=acme, reason="moving", who="anna", origin="admin"
     )
+    operation = operations_test.asked(verb="repeat", of="runs", max_id=None)
+    BulkResult.objects.create(
+        operation=operation, target=failed.id, tenant_id=acme.pk, tenant="acme",
+        handler=failed.handler, done=False, text="its tenant was removed", at=now,
+    )  # fmt: skip
     # Without the lists in their plain state: tests/project/test_browser.py opens those.
     return [
         "/admin/audit/runs/?since=odd&tenant=acme", "/admin/audit/runs/?text=nothing+like+it",
         f"/admin/run/{first.id}/", f"/admin/run/{second.claim_id}/", f"/admin/run/{failed.id}/",
         "/admin/items/", f"/admin/items/{held.pk}/", f"/admin/items/act/?verb=drop&item={held.pk}&item=901",
+        f"/admin/operations/{operation.pk}/", f"/admin/operations/{operation.pk}/stop/",
+        "/admin/operations/begin/?of=runs&verb=repeat", f"/admin/run/{failed.id}/retry/",
         "/admin/settings/?q=zebra", SETTING, f"{SETTING}restore/1/",
         "/admin/pauses/pause/", f"/admin/pauses/{paused.pk}/resume/",
         f"/admin/workqueue/tenant/{acme.pk}/change/", f"/admin/workqueue/tenant/{acme.pk}/remove/",

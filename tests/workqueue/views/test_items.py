@@ -235,10 +235,7 @@ def test_a_page_costs_the_same_for_any_number_of_items(
         screens.pending(factories.tenant())
     boss.get(ITEMS)
     # Session, user, the bell; page; what is in force and the workers; tenants to
-    # suggest; three counts by state and one of what matches. PostgreSQL: five of
-    # them with a time limit.
-    with django_assert_num_queries(
-        11 + (20 if connection.vendor == "postgresql" else 0)
-    ):
+    # suggest; one count of all states. PostgreSQL: the page has a time limit.
+    with django_assert_num_queries(8 + (4 if connection.vendor == "postgresql" else 0)):
         boss.get(ITEMS)
     live.forget()
