@@ -257,6 +257,11 @@ def _change(row: ChangeRow) -> Changed:
         what = f"Tenant {name}"
     elif what == "everything":
         what = "Everything"
+    elif kind in ("item", "run"):
+        _, key, slug = (f"{name}  ").split(" ", 2)
+        what = f"{registry.title(key)} for {slug.strip()}"
+    elif kind == "operation":
+        what = f"Bulk operation {name.partition(' ')[0]}"
     else:
         what = name or what
     return Changed(at=row.at, what=what, verb=row.verb, who=row.who)

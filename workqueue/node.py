@@ -167,10 +167,9 @@ def on_this_host(*, kinds: Sequence[str]) -> list[Pulse]:
 
 
 def as_moment(value: Any) -> datetime:
-    """An instant as raw SQL returns it: SQLite gives a text, in UTC."""
-    if isinstance(value, datetime):
-        return value
-    return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    """An instant as raw SQL returns it: SQLite gives a text, or no zone; it is UTC."""
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _silent() -> Any:

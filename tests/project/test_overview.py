@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from audit import clock
+from audit import clock, ledger
 from scheduler.models import MasterLease, Schedule
 from tests import factories
 from tests.audit.conftest import recorded
@@ -236,3 +236,24 @@ def test_the_pages_end_with_all_pages_where_there_is_no_sidebar(staff):
         f'<a href="{reverse("admin:nodes")}">Server Audit Logs</a>'
         in staff.get(INDEX).content.decode()
     )
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (
+            "item:12 notifications.deliver acme",
+            "Notification Handler for acme: cancelled",
+        ),
+        (
+            "run:01a2 notifications.deliver acme",
+            "Notification Handler for acme: cancelled",
+        ),
+        ("operation:7 repeat runs", "Bulk operation 7: cancelled"),
+        ("item:", " for : cancelled"),
+    ],
+)
+def test_what_operators_did_is_told_in_their_words(staff, subject, said):
+    recorded(outcome="succeeded")
+    ledger.change(who="olga", origin="admin", subject=subject, verb="cancelled")
+    assert f"{said} by olga" in text(staff)

@@ -201,3 +201,6 @@ def test_an_instant_of_raw_sql_is_aware_on_both_databases() -> None:
     )
     now = clock.now()
     assert node.as_moment(now) is now
+    # As SQLite's driver gives a column that says it is a datetime: whatever the server's
+    # zone is, it is UTC.
+    assert node.as_moment(now.replace(tzinfo=None)) == now
