@@ -21,6 +21,7 @@ FROM python:${PYTHON}
 LABEL org.opencontainers.image.title="Millrace" \
       org.opencontainers.image.description="Background operations of a multi-tenant Django installation, on nothing but its database." \
       org.opencontainers.image.licenses="MIT"
+# hadolint ignore=DL3008 - Debian keeps one version of tini, and drops it with the next
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \

@@ -137,9 +137,12 @@ def _runs(now: datetime) -> Iterator[Metric]:
         "run_wait_seconds", "From the enqueue to the claim, of first attempts."
     )
     ran = _histogram("run_duration_seconds", "From the start to the end of a run.")
-    for handler, counted in tally.read(now=now).items():
-        for outcome, number in counted.outcomes.items():
-            runs.add_metric([handler, outcome], number)
+    found = tally.read(now=now)
+    for handler in sorted({*registry.rows(), *found}):
+        counted = found.get(handler, tally.Counted())
+        # Zeros too: of a counter that begins at 1, nobody sees the first.
+        for outcome in tally.OUTCOMES:
+            runs.add_metric([handler, outcome], counted.outcomes.get(outcome, 0))
         for family, lengths in ((waited, counted.waited), (ran, counted.ran)):
             family.add_metric([handler], _cumulated(lengths), lengths.seconds)
     yield from (runs, waited, ran)

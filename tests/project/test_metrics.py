@@ -90,6 +90,11 @@ def test_runs_are_counters_and_histograms_that_cumulate(client):
         )
     found = scrape(client)
     assert found["millrace_runs_total{handler=a.b,outcome=succeeded}"] == 3
+    # The first failure is an increase, since there was a zero before it.
+    assert found["millrace_runs_total{handler=a.b,outcome=failed}"] == 0
+    assert (
+        found["millrace_runs_total{handler=notifications.deliver,outcome=failed}"] == 0
+    )
     ran = "millrace_run_duration_seconds"
     assert found[f"{ran}_bucket{{handler=a.b,le=0.05}}"] == 2
     assert found[f"{ran}_bucket{{handler=a.b,le=10.0}}"] == 2
