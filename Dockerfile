@@ -21,7 +21,8 @@ FROM python:${PYTHON}
 LABEL org.opencontainers.image.title="Millrace" \
       org.opencontainers.image.description="Background operations of a multi-tenant Django installation, on nothing but its database." \
       org.opencontainers.image.licenses="MIT"
-# hadolint ignore=DL3008 - Debian keeps one version of tini, and drops it with the next
+# Without its version: Debian keeps one of tini, and drops it with the next.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
