@@ -42,7 +42,7 @@ ENV PATH=/app/.venv/bin:$PATH \
 USER 10001:0
 EXPOSE 80
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=15s --start-period=120s --start-interval=3s --retries=3 \
+HEALTHCHECK --interval=60s --timeout=30s --start-period=120s --start-interval=5s --retries=3 \
     CMD ["python", "-m", "project.health"]
 # tini reaps what others leave behind; `start` hears SIGTERM from it, and drains.
 ENTRYPOINT ["tini", "--", "python", "manage.py"]
