@@ -28,6 +28,7 @@ from audit.models import Run, Tally
 
 # Upper ends in seconds; what took longer stands in one more, without an end.
 BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+OUTCOMES = tuple(map(str, Run.Outcome))
 # A run is committed a moment after it ended. One whose commit comes later still, since
 # the database was away, is in the ledger and not in these counts.
 LATE = timedelta(seconds=10)

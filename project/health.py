@@ -3,7 +3,7 @@
 Asks the process that has the mode's port whether it was ready once. Modes without a
 port beat in the database instead, and `workerhealth` reads that. Neither is unwell
 because the database went away: a restart would not bring it back. Loads no Django for
-a mode with a port: it is run every half minute.
+a mode with a port, which would cost more than the question.
 """
 
 import subprocess

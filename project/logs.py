@@ -7,6 +7,7 @@ are masked as in everything that is stored.
 
 import os
 import socket
+import threading
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
@@ -78,7 +79,7 @@ def _describe(_: object, __: str, event: Entry) -> Entry:
     event["node"] = (
         f"{socket.gethostname()}, {os.getpid()}"  # as the audit pages say it
     )
-    event["thread"] = record.threadName
+    event["thread"] = threading.current_thread().name  # workers leave it off the record
     return event
 
 

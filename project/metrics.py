@@ -1,35 +1,25 @@
-"""metrics: /metrics, for Prometheus. Everything is read from the database.
+"""metrics: /metrics, for Prometheus: who may read it, and how often it is read anew.
 
-So every process of every replica gives the same answer, and one of them is enough to
-be scraped: add nothing up across instances. At most eight statements, none that grows
-with history; what was read is given to whoever asks within five seconds.
+All figures come from the database, so every process of every replica gives the same
+answer: one of them is enough to be scraped, and nothing is to be added up.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Count, Min, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 from prometheus_client import Metric
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 
-from audit import clock, tally
-from scheduler import servers
-from scheduler.models import Schedule, Tick
-from workqueue import live, registry
-from workqueue.models import Node, WorkItem
+from audit import clock
+from project import figures
 
 FRESH = 5.0  # seconds
+PATIENCE = 3.0  # seconds with somebody else's reading
 
 
 def answer(request: HttpRequest) -> HttpResponse:
@@ -37,7 +27,7 @@ def answer(request: HttpRequest) -> HttpResponse:
     if refusal := _refusal(request):
         return refusal
     try:
-        found = _figures()
+        found = _reading()
     except DatabaseError:
         return _told("the database does not answer", status=503)
     encode, kind = choose_encoder(request.headers.get("Accept", ""))
@@ -62,7 +52,7 @@ def _told(text: str, *, status: int) -> HttpResponse:
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain")
 
 
-class Figures(CollectorRegistry):
+class Reading(CollectorRegistry):
     """What was read at one moment; encoders ask it as they ask a registry."""
 
     def __init__(self, families: list[Metric]) -> None:
@@ -75,192 +65,18 @@ class Figures(CollectorRegistry):
 
 
 _lock = threading.Lock()
-_known: tuple[float, Figures] | None = None  # (clock.steady() of the reading, it)
+_known: tuple[float, Reading] | None = None  # (clock.steady() of the reading, it)
 
 
-def _figures() -> Figures:
-    """Read at most once in FRESH, however many ask."""
+def _reading() -> Reading:
+    """Read at most once in FRESH, however many ask. DatabaseError: the one who reads still waits."""
     global _known
-    with _lock:
+    # A database that hangs must not take one thread after the other of the web process.
+    if not _lock.acquire(timeout=PATIENCE):
+        raise DatabaseError
+    try:
         if _known is None or clock.steady() - _known[0] >= FRESH:
-            _known = (clock.steady(), Figures(list(read(now=clock.now()))))
+            _known = (clock.steady(), Reading(list(figures.read(now=clock.now()))))
         return _known[1]
-
-
-def read(*, now: datetime) -> Iterator[Metric]:
-    """Everything, from the database."""
-    master = servers.mastership(now)
-    nodes = list(Node.objects.alive())
-    processes = [servers.process(node, master, now=now) for node in nodes]
-    yield _gauge(
-        "build_info", "1, of the release that answers.", 1, version=settings.VERSION
-    )
-    yield from _queue(now)
-    yield from _runs(now)
-    yield from _ticks()
-    yield from _master(master)
-    yield from _processes(processes, now=now)
-    yield from _workers([one for one in processes if one.kind == Node.Kind.WORKER])
-    yield from _settings(nodes, now=now)
-
-
-def _queue(now: datetime) -> Iterator[Metric]:
-    items = _labelled(
-        "queue_items", "Live items by handler and status.", "handler", "status"
-    )
-    oldest = _labelled(
-        "queue_oldest_seconds",
-        "How long the oldest waiting item has been due.",
-        "handler",
-    )
-    rows = WorkItem.objects.order_by().values_list("handler", "status")
-    found = {
-        (handler, status): (count, first)
-        for handler, status, count, first in rows.annotate(
-            Count("pk"), Min("not_before")
-        )
-    }
-    for handler in sorted({*registry.rows(), *(handler for handler, _ in found)}):
-        for status in WorkItem.Status:
-            count, first = found.get((handler, status), (0, now))
-            items.add_metric([handler, status], count)
-            if status == WorkItem.Status.PENDING:
-                oldest.add_metric([handler], max(0.0, (now - first).total_seconds()))
-    yield from (items, oldest)
-
-
-def _runs(now: datetime) -> Iterator[Metric]:
-    runs = CounterMetricFamily(
-        "millrace_runs", "Runs that ended, by outcome.", labels=["handler", "outcome"]
-    )
-    waited = _histogram(
-        "run_wait_seconds", "From the enqueue to the claim, of first attempts."
-    )
-    ran = _histogram("run_duration_seconds", "From the start to the end of a run.")
-    for handler, counted in tally.read(now=now).items():
-        for outcome, number in counted.outcomes.items():
-            runs.add_metric([handler, outcome], number)
-        for family, lengths in ((waited, counted.waited), (ran, counted.ran)):
-            family.add_metric([handler], _cumulated(lengths), lengths.seconds)
-    yield from (runs, waited, ran)
-
-
-def _ticks() -> Iterator[Metric]:
-    lateness = _labelled(
-        "tick_lateness_seconds", "How late the newest tick by slot was.", "handler"
-    )
-    at = _labelled(
-        "tick_timestamp_seconds", "When the newest tick by slot was written.", "handler"
-    )
-    newest = Tick.objects.filter(
-        handler=OuterRef("key"), trigger=Tick.Trigger.SLOT
-    ).order_by("-slot")
-    rows = Schedule.objects.values_list(
-        "key",
-        Subquery(newest.values("lateness_ms")[:1]),
-        Subquery(newest.values("at")[:1]),
-    )
-    for key, late, moment in rows:
-        if moment is not None:
-            lateness.add_metric([key], late / 1000)
-            at.add_metric([key], moment.timestamp())
-    yield from (lateness, at)
-
-
-def _master(master: servers.Mastership) -> Iterator[Metric]:
-    yield _gauge(
-        "master", "1 while a server holds the lease, 0 while nobody does.", master.held
-    )
-    yield _gauge("master_term", "The term: grows with every election.", master.term)
-    if master.since is not None:
-        yield _gauge(
-            "master_since_timestamp_seconds",
-            "When the term began.",
-            master.since.timestamp(),
-        )
-
-
-_STATES = {
-    kind: (
-        *(("master", "standby") if kind == Node.Kind.SERVER else ("running",)),
-        *("draining", "silent"),
-    )
-    for kind in Node.Kind
-}
-
-
-def _processes(found: Sequence[servers.Process], *, now: datetime) -> Iterator[Metric]:
-    counts = _labelled("nodes", "Processes that are not stopped.", "kind", "state")
-    ages = _labelled(
-        "heartbeat_age_seconds", "Since the oldest last beat of such processes.", "kind"
-    )
-    for kind, states in _STATES.items():
-        mine = [one for one in found if one.kind == kind]
-        for state in states:
-            counts.add_metric([kind, state], sum(one.state == state for one in mine))
-        if mine:
-            oldest = min(one.heartbeat_at for one in mine)
-            ages.add_metric([kind], max(0.0, (now - oldest).total_seconds()))
-    yield from (counts, ages)
-
-
-def _workers(found: Sequence[servers.Process]) -> Iterator[Metric]:
-    """What workers said with their last beats, all together."""
-    limits = [one.limit for one in found if one.limit]
-    yield _gauge(
-        "slots_asked",
-        "Items that workers should run at once.",
-        sum(one.asked for one in limits),
-    )
-    yield _gauge(
-        "slots", "Items that workers can run at once.", sum(one.used for one in limits)
-    )
-    yield _gauge(
-        "slots_busy", "Items that they run.", sum(one.busy or 0 for one in found)
-    )
-    yield _gauge(
-        "threads_stuck",
-        "Threads over their time limit.",
-        sum(one.stuck for one in found),
-    )
-
-
-def _settings(nodes: list[Node], *, now: datetime) -> Iterator[Metric]:
-    known = live.current()
-    reports = [node.report for node in nodes if isinstance(node.report, Mapping)]
-    versions = [one["settings_version"] for one in reports if "settings_version" in one]
-    behind = sum(version != known.version for version in versions)
-    yield _gauge(
-        "settings_version", "Version of Worker Node Configuration.", known.version
-    )
-    yield _gauge("settings_behind", "Processes that apply another version.", behind)
-    yield _gauge(
-        "workers_enabled", "START_WORKERS_ON_MASTER.", known.policy.start_workers
-    )
-    yield _gauge(
-        "pauses", "Pauses in force.", sum(one.holds(now) for one in known.pauses)
-    )
-
-
-def _gauge(name: str, told: str, value: float, **labels: str) -> Metric:
-    family = _labelled(name, told, *labels)
-    family.add_metric(list(labels.values()), float(value))
-    return family
-
-
-def _labelled(name: str, told: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"millrace_{name}", told, labels=labels)
-
-
-def _histogram(name: str, told: str) -> HistogramMetricFamily:
-    return HistogramMetricFamily(f"millrace_{name}", told, labels=["handler"])
-
-
-def _cumulated(lengths: tally.Lengths) -> list[tuple[str, float]]:
-    """Prometheus counts in each bucket all that are shorter, too."""
-    total = 0
-    found = []
-    for end, number in zip((*tally.BUCKETS, "+Inf"), lengths.runs, strict=True):
-        total += number
-        found.append((str(end), float(total)))
-    return found
+    finally:
+        _lock.release()

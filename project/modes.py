@@ -1,4 +1,8 @@
-"""modes: which processes `start` runs for FALCON_MODE, in the order they are started."""
+"""modes: which processes `start` runs for FALCON_MODE, in the order they are started.
+
+One more is a row here, a word in environment.EVERYWHERE, a service in compose.yaml and
+a Deployment in deploy/kubernetes; tests/deploy names what was forgotten.
+"""
 
 import sys
 from dataclasses import dataclass

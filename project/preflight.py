@@ -1,14 +1,18 @@
 """preflight: what would stop a process of `start` a second later, said in one line now."""
 
 import errno
+import logging
 import socket
 import tempfile
 from pathlib import Path
 
 from django.conf import settings
+from django.core import checks
 
 from project.modes import Mode
 from project.upgrade import Refused
+
+logger = logging.getLogger(__name__)
 
 
 def preflight(mode: Mode) -> None:
@@ -17,6 +21,18 @@ def preflight(mode: Mode) -> None:
         _check_folder(settings.SQLITE_FILE)
     if mode.serves:
         _check_port(settings.BIND, settings.PORT)
+
+
+def system_checks() -> None:
+    """Django's checks, a line of the log each. Refused: one of them is an error."""
+    told = [one for one in checks.run_checks() if not one.is_silenced()]
+    for one in told:
+        said = " ".join(f"{one.msg} {one.hint or ''}".split())
+        logger.log(one.level, "%s: %s", one.id, said)
+    if any(one.is_serious() for one in told):
+        raise Refused(
+            "the system checks found errors; the lines above say what to correct"
+        )
 
 
 def _check_folder(database: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.waiting import wait_until
 
@@ -39,17 +40,21 @@ class Process:
         env: dict[str, str],
         log: Path,
         cwd: Path = ROOT,
+        program: Sequence[str] = MANAGE,
+        **more: Any,
     ) -> None:
+        """`more`: whatever subprocess.Popen takes."""
         self.log_file = log
         with log.open("wb") as out:
             self.popen = subprocess.Popen(
-                [*MANAGE, *arguments],
+                [*program, *arguments],
                 env=env,
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                **more,
             )
         self.pid = self.popen.pid
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from audit import clock
-from project import metrics
+from project import figures
 from tests.deploy.files import DEPLOY, ROOT, documents
 
 pytestmark = [pytest.mark.once, pytest.mark.django_db]
@@ -37,7 +37,7 @@ def exported() -> set[str]:
     """Every name that /metrics can give."""
     return {
         f"{family.name}{suffix}"
-        for family in metrics.read(now=clock.now())
+        for family in figures.read(now=clock.now())
         for suffix in SUFFIXES[family.type]
     }
 

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from audit import clock, tally
-from project import metrics
+from project import figures, metrics
 from scheduler.models import MasterLease, Schedule, Tick
 from tests import factories
 from tests.audit.conftest import recorded
@@ -90,6 +90,11 @@ def test_runs_are_counters_and_histograms_that_cumulate(client):
         )
     found = scrape(client)
     assert found["millrace_runs_total{handler=a.b,outcome=succeeded}"] == 3
+    # The first failure is an increase, since there was a zero before it.
+    assert found["millrace_runs_total{handler=a.b,outcome=failed}"] == 0
+    assert (
+        found["millrace_runs_total{handler=notifications.deliver,outcome=failed}"] == 0
+    )
     ran = "millrace_run_duration_seconds"
     assert found[f"{ran}_bucket{{handler=a.b,le=0.05}}"] == 2
     assert found[f"{ran}_bucket{{handler=a.b,le=10.0}}"] == 2
@@ -220,12 +225,21 @@ def test_a_database_that_is_away_is_no_error_of_ours(client, monkeypatch):
     def broken(*_, **__):
         raise DatabaseError("away")
 
-    monkeypatch.setattr(metrics, "read", broken)
+    monkeypatch.setattr(figures, "read", broken)
     answer = client.get("/metrics")
     assert (answer.status_code, answer.content) == (
         503,
         b"the database does not answer\n",
     )
+
+
+def test_a_database_that_hangs_takes_one_thread_of_the_web_process_and_no_more(
+    client, monkeypatch
+):
+    monkeypatch.setattr(metrics, "PATIENCE", 0.01)
+    with metrics._lock:  # as whoever reads holds it
+        assert client.get("/metrics").status_code == 503
+    assert client.get("/metrics").status_code == 200
 
 
 def test_a_handler_with_a_hostile_name_is_text_and_nothing_else(client):

@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from django.core import checks
 
 from project import preflight
 from project.modes import MODES
@@ -45,6 +46,21 @@ def test_a_folder_that_is_not_there_is_refused(settings):
         Refused, match=r"the database /nowhere/db\.sqlite3 cannot be written"
     ):
         preflight.preflight(MODES["worker"])
+
+
+def test_what_the_checks_say_is_a_line_of_the_log_each(monkeypatch, caplog):
+    warning = checks.Warning("This\n  hurts.", hint="Do that.", id="project.W999")
+    monkeypatch.setattr(preflight.checks, "run_checks", lambda: [warning])
+    preflight.system_checks()
+    assert caplog.messages == ["project.W999: This hurts. Do that."]
+
+
+def test_a_check_that_finds_an_error_ends_the_start(monkeypatch, caplog):
+    error = checks.Error("Broken.", id="project.E999")
+    monkeypatch.setattr(preflight.checks, "run_checks", lambda: [error])
+    with pytest.raises(Refused, match="the lines above say what to correct"):
+        preflight.system_checks()
+    assert caplog.messages == ["project.E999: Broken."]
 
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path):

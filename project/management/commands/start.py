@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from project.launch import launch
+from project.preflight import system_checks
 from project.upgrade import Refused
 from workqueue.loop import leave
 
@@ -36,7 +37,10 @@ class Command(BaseCommand):
         """Launch; what is refused is one line and an exit code."""
         try:
             code = launch(
-                with_demo=demo, environment=os.environ, check=self.check, say=self._say
+                with_demo=demo,
+                environment=os.environ,
+                check=system_checks,
+                say=self._say,
             )
         except Refused as refused:
             self.stderr.write(f"millrace: {refused}", self.style.NOTICE)

@@ -2,8 +2,10 @@
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -119,6 +121,34 @@ def test_a_database_that_does_not_answer_is_waited_for_and_then_69(clean):
     assert "waiting for the database" in result.stderr
     assert "secret" not in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('audit', '9999_next', '2026-01-01')",
+            "the database was migrated by a newer release (audit.9999_next is unknown here)",
+        ),
+        (
+            "DELETE FROM django_migrations WHERE name = '0004_tally'",
+            "the schema was applied in part: audit.0004_tally is not recorded as applied, yet its table audit_tally exists",
+        ),
+    ],
+    ids=["newer", "in part"],
+)
+def test_a_schema_that_is_not_this_releases_is_refused_with_the_way_out(
+    clean, tmp_path, spoil, sentence
+):
+    assert run_manage(["migrate", "-v0"], env=clean, timeout=120).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "db.sqlite3")) as database:
+        database.execute(spoil)
+        database.commit()
+    result = start({**clean, "PORT": "18996", "FALCON_MODE": "api"})
+    assert result.returncode == 78
+    assert f"millrace: {sentence}" in result.stderr
+    assert "To recover: " in result.stderr
+    assert result.stderr.rstrip().endswith("Nothing was changed now.")
 
 
 def test_the_demo_is_not_for_production(clean):
