@@ -69,6 +69,7 @@ def _values(page: Page, argument: str, world: World) -> list[Any]:
         "key": [next(iter(registry.rows()))],
         "slug": [slugify(WORKER_NODE_CONFIGURATION.name)],
         "version": [1],
+        "form": ["csv", "jsonl"],
         "content_type_id": [_channels().pk],
     }
     if argument in plain:

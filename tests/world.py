@@ -110,6 +110,13 @@ def _nothing(world: World) -> dict[str, Any]:
     return {}
 
 
+def _person(world: World) -> User:
+    """Somebody with the text in his name."""
+    name = world.text[:140]
+    taken = User.objects.filter(username__startswith=name).count()
+    return factories.user(f"{name}{taken or ''}")
+
+
 def _handler(world: World) -> str:
     """One that is known, so that its row stands on the timetable."""
     return next(iter(registry.rows()))
@@ -117,7 +124,7 @@ def _handler(world: World) -> str:
 
 # What the columns themselves do not say.
 RULES: dict[str, Callable[[World], dict[str, Any]]] = {
-    "workqueue.Membership": lambda world: {"user": factories.user(world.text[:140])},
+    "workqueue.Membership": lambda world: {"user": _person(world)},
     "workqueue.Pause": lambda world: {"scope": "tenant", "handler": ""},
     "workqueue.Setting": lambda world: {
         "name": WORKER_NODE_CONFIGURATION.name,
