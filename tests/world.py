@@ -201,6 +201,7 @@ def of_tenant(slug: str, text: str) -> World:
 def of_platform(text: str) -> World:
     """A row of every table that has no tenant, and of those that may have none."""
     world = World(of=factories.platform(), text=text)
+    world.rows["auth.User"] = [_person(world)]
     for model in ours():
         if not has_tenant(model) and model._meta.label != "audit.Line":
             world.one(model._meta.label)
