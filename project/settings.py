@@ -144,6 +144,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "project.visible.VisibleControls",
     "workqueue.middleware.TenantScope",
     "axes.middleware.AxesMiddleware",  # last: it answers for the sign-in form
 ]

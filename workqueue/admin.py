@@ -48,6 +48,12 @@ class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
             db_field, request, **{**kwargs, **people.known(db_field, request)}
         )
 
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """As the list of memberships."""
+        return super().has_view_permission(request, obj) and access.administers(
+            request, _tenant_id(obj)
+        )
+
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Django's permission, and the role in the tenant."""
         return super().has_add_permission(request, obj) and access.administers(
@@ -205,6 +211,12 @@ class MembershipAdmin(OwnTenants, RecordedAdmin):
     ordering = ("tenant__slug", "user__username")
     list_per_page = 50
     show_full_result_count = False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Those who administer: each row leads to its user, whom others may not see."""
+        return super().has_view_permission(request, obj) and self._administers(
+            request, obj
+        )
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

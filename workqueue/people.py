@@ -124,6 +124,13 @@ class UserAdmin(Boxes, RecordedAdmin, StockUserAdmin):  # type: ignore[type-arg]
             "groups", Prefetch("memberships", shown, to_attr="shown_places")
         )
 
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """The names of all groups are the platform's."""
+        names = super().get_list_filter(request)
+        if page.tenants(request) is None:
+            return names
+        return [name for name in names if name != "groups"]
+
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """What is for superusers alone is not shown to others."""
         more = FOR_SUPERUSERS if request.user.is_superuser else ()
@@ -277,8 +284,9 @@ def groups_within(request: HttpRequest) -> QuerySet[Group]:
     """The groups whose permissions the reader holds himself."""
     if request.user.is_superuser:
         return Group.objects.all()
-    beyond = Permission.objects.exclude(pk__in=_held_by(request.user))
-    return Group.objects.exclude(permissions__in=beyond)
+    beyond = Permission.objects.exclude(pk__in=_held_by(request.user).values("pk"))
+    some = Group.objects.filter(permissions__isnull=False).distinct()
+    return some.exclude(permissions__in=beyond)
 
 
 def record_places(recorder: RecordedAdmin, request: HttpRequest, formset: Any) -> None:

@@ -10,7 +10,7 @@ from django.db import connection
 
 from project import roles
 from tests import factories
-from tests.house.sources import SOURCES, name, tree
+from tests.house.sources import ROOT, SOURCES, name, tree
 
 pytestmark = pytest.mark.django_db
 APPS = ("audit", "workqueue", "scheduler", "notifications", "archival", "auth", "axes")
@@ -106,3 +106,9 @@ def test_a_member_of_a_group_has_its_permissions():
     carl = factories.member(factories.tenant("acme"))
     carl.groups.add(Group.objects.get(name=roles.OPERATOR))
     assert User.objects.get(pk=carl.pk).has_perm("workqueue.cancel_item")
+
+
+def test_the_docs_name_every_group_and_every_permission_of_our_own():
+    text = (ROOT / "docs" / "roles.md").read_text()
+    assert [one for one in own_permissions() if f"`{one}`" not in text] == []
+    assert [one for one in roles.ROLES if f"| {one} |" not in text] == []

@@ -98,7 +98,7 @@ class ArchivalPolicyAdmin(OwnTenants, RecordedAdmin):
     ) -> bool:
         """A default would come back with the next master."""
         allowed = super().has_delete_permission(request, obj)
-        return allowed and obj is not None and obj.tenant_id is not None
+        return allowed and (obj is None or obj.tenant_id is not None)
 
     def save_model(
         self, request: HttpRequest, obj: Any, form: Any, change: bool

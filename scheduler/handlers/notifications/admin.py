@@ -209,7 +209,7 @@ class ChannelAdmin(OwnTenants):
     ) -> bool:
         """Never with its notifications: they are what was said to whom. Disable it instead."""
         allowed = super().has_delete_permission(request, obj)
-        return allowed and obj is not None and not obj.notifications.exists()
+        return allowed and (obj is None or not obj.notifications.exists())
 
     def delete_model(self, request: HttpRequest, obj: Channel) -> None:
         """With who did it."""
