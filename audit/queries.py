@@ -11,8 +11,17 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, F, Model, Q, QuerySet
-from django.db.models.functions import TruncMinute
+from django.db.models import (
+    Count,
+    DateTimeField,
+    F,
+    Model,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+)
+from django.db.models.functions import Coalesce, TruncMinute
 
 from audit import clock, failures, keyset, recent, sql, transcript
 from audit.models import Change, LateResult, Line, NodeEvent, Run
@@ -248,17 +257,11 @@ def node_events(
 
 def terms(*, since: datetime) -> list[TermRow]:
     """The terms that began since then, and the one that was in force, oldest first."""
-    elected = NodeEvent.objects.filter(type=NodeEvent.Type.ELECTED)
-    before = (
-        elected.filter(at__lt=since)
-        .order_by("-at", "-id")
-        .values_list("at", flat=True)
-        .first()
-    )
+    elected = NodeEvent.objects.filter(type=NodeEvent.Type.ELECTED, at__lt=since)
+    before = elected.order_by("-at", "-id").values("at")[:1]
+    begin = Coalesce(Subquery(before), Value(since), output_field=DateTimeField())
     events = list(
-        NodeEvent.objects.filter(type__in=_OF_TERMS, at__gte=before or since).order_by(
-            "at", "id"
-        )
+        NodeEvent.objects.filter(type__in=_OF_TERMS, at__gte=begin).order_by("at", "id")
     )
     return [
         TermRow(

@@ -83,11 +83,12 @@ def span(key: str) -> Span:
 
 
 def history(master: Mastership, *, span: Span, now: datetime) -> History:
-    """The terms of a span that ends now, oldest first. Three statements."""
+    """The terms of a span that ends now, oldest first. Two statements at most."""
     since = now - span.length
     rows = sorted(queries.terms(since=since), key=lambda row: row.term)
-    nodes = Node.objects.filter(id__in={row.node_id for row in rows})
-    beats = dict(nodes.values_list("id", "heartbeat_at"))
+    former = {row.node_id for row in rows[:-1]}
+    nodes = Node.objects.filter(id__in=former)
+    beats = dict(nodes.values_list("id", "heartbeat_at")) if former else {}
     held = tuple(_held(rows, master, beats, since=since, now=now))
     gaps = tuple(_gaps(held, master, now=now))
     return History(
