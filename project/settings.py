@@ -146,6 +146,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "project.visible.VisibleControls",
     "workqueue.middleware.TenantScope",
+    "project.reader.Times",
     "axes.middleware.AxesMiddleware",  # last: it answers for the sign-in form
 ]
 TEMPLATES = [
