@@ -53,6 +53,7 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Ticks", "ticks", go="k"),
             Entry("Job Logs", "job_logs", go="l"),
             Entry("Changes", "changes", go="c"),
+            Entry("Metrics", "metrics", go="m"),
         ),
     ),
     (

@@ -1,0 +1,249 @@
+"""metrics: waits, run times, throughput and failures of a range of time, from sums.
+
+Bounded however many runs there were: all tenants together are read from the sums of
+minutes and hours; some tenants from their sums of hours, and for what is younger, at
+most a few hours, from their runs, under a timeout.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from audit import keyset, sql, sum_up
+from audit.models import RunSum
+
+MOST = 200_000  # sums read for a page; beyond it there are too many tenants for one
+QUERY_MS = 3000  # milliseconds until a query of the page is given up
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """How far the page looks back, and in which steps."""
+
+    name: str  # as in the address: "24h"
+    title: str
+    span: timedelta
+    step: timedelta  # for all tenants together
+    step_of_some: timedelta  # for some tenants: whole hours from a day on
+
+
+RANGES = {
+    one.name: one
+    for one in (
+        Range(
+            name=name,
+            title=title,
+            span=timedelta(minutes=span),
+            step=timedelta(minutes=step),
+            step_of_some=timedelta(minutes=some),
+        )
+        for name, title, span, step, some in (
+            ("1h", "1 h", 60, 1, 1),
+            ("6h", "6 h", 360, 5, 5),
+            ("24h", "24 h", 1440, 15, 60),
+            ("7d", "7 d", 10_080, 120, 120),
+            ("30d", "30 d", 43_200, 360, 360),
+        )
+    )
+}
+
+
+@dataclass(slots=True)
+class Total:
+    """What some runs came to."""
+
+    runs: int = 0
+    failed: int = 0  # with those that were abandoned
+    partial: int = 0
+    cancelled: int = 0
+    waits: Counter[int] = field(default_factory=Counter)  # bucket -> runs
+    rans: Counter[int] = field(default_factory=Counter)
+
+    def add(self, row: "_Row") -> None:
+        """Count a sum in."""
+        self.runs += row.runs
+        self.failed += row.failed + row.abandoned
+        self.partial += row.partial
+        self.cancelled += row.cancelled
+        for mine, more in ((self.waits, row.waits), (self.rans, row.rans)):
+            for bucket, runs in more.items():
+                mine[int(bucket)] += runs
+
+    def waited(self, part: float) -> timedelta | None:
+        """The wait that `part` of the runs did not exceed."""
+        return percentile(self.waits, part)
+
+    def ran(self, part: float) -> timedelta | None:
+        """The run time that `part` of the runs did not exceed."""
+        return percentile(self.rans, part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """A range in steps."""
+
+    since: datetime
+    until: datetime
+    step: timedelta
+    starts: tuple[datetime, ...]  # of the steps, oldest first
+    steps: tuple[Total, ...]
+    whole: Total
+    by_handler: Mapping[str, Total]
+    failures: Mapping[str, tuple[int, ...]]  # handler -> failed runs of each step
+
+    @property
+    def whole_steps(self) -> bool:
+        """Whether the last step is over, too."""
+        return (self.until - self.since) % self.step == timedelta()
+
+    @property
+    def minutes(self) -> tuple[float, ...]:
+        """How long each step has been."""
+        ends = (*self.starts[1:], self.until)
+        return tuple(
+            (end - start) / timedelta(minutes=1)
+            for start, end in zip(self.starts, ends, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A sum, wherever it was read."""
+
+    start: datetime
+    handler: str
+    runs: int
+    failed: int
+    partial: int
+    abandoned: int
+    cancelled: int
+    waits: Mapping[str, int]
+    rans: Mapping[str, int]
+
+
+_COLUMNS = tuple(_Row.__dataclass_fields__)
+
+
+def read(
+    asked: Range, *, tenants: frozenset[int] | None, handler: str = "", now: datetime
+) -> Metrics:
+    """The range up to the last minute that was summed up. Raises keyset.TooSlow."""
+    until = sum_up.reached() or sum_up.floor(now, sum_up.MINUTE)
+    step = asked.step if tenants is None else asked.step_of_some
+    first = sum_up.floor(until - asked.span, step)
+    if first < until - asked.span:
+        first += step  # a step that is not whole would look like a fall
+    with keyset.patience(QUERY_MS):
+        rows = list(_rows(first, until, step=step, tenants=tenants, handler=handler))
+    return _made(rows, first=first, until=until, step=step)
+
+
+def percentile(counts: Mapping[int, int], part: float) -> timedelta | None:
+    """The length that `part` of the counted runs did not exceed, right to 6 %. None: there are none."""
+    left = part * sum(counts.values())
+    if not counts:
+        return None
+    for bucket in sorted(counts):
+        if left <= counts[bucket]:
+            break
+        left -= counts[bucket]
+    within = max(left, 0) / counts[bucket]
+    return timedelta(milliseconds=10 ** ((bucket + within) / 20))
+
+
+def _rows(
+    since: datetime,
+    until: datetime,
+    *,
+    step: timedelta,
+    tenants: frozenset[int] | None,
+    handler: str,
+) -> Iterable[_Row]:
+    """Whole hours from the sums of hours where the steps are hours, the rest by the minute."""
+    hours_end = sum_up.floor(until, HOUR) if step >= HOUR else since
+    ids = frozenset({RunSum.ALL}) if tenants is None else tenants
+    if since < hours_end:
+        yield from _kept(60, since, hours_end, ids=ids, handler=handler)
+    if tenants is None:
+        yield from _kept(1, max(since, hours_end), until, ids=ids, handler=handler)
+    else:
+        rows = _counted(max(since, hours_end), until, tenants=tenants)
+        yield from (row for row in rows if handler in ("", row.handler))
+
+
+def _kept(
+    minutes: int, since: datetime, until: datetime, *, ids: frozenset[int], handler: str
+) -> Iterable[_Row]:
+    found = RunSum.objects.filter(
+        minutes=minutes, tenant_id__in=sorted(ids), start__gte=since, start__lt=until
+    )
+    if handler:
+        found = found.filter(handler=handler)
+    rows = list(found.values(*_COLUMNS)[: MOST + 1])
+    if len(rows) > MOST:
+        raise keyset.TooSlow
+    return (_Row(**row) for row in rows)
+
+
+def _counted(
+    since: datetime, until: datetime, *, tenants: frozenset[int]
+) -> Iterable[_Row]:
+    """The minutes of some tenants, from their runs."""
+    ids = sorted(tenants)
+    postgresql = connection.vendor == "postgresql"
+    statement = sql.sums(
+        connection.vendor, minutes=1, by_tenant=False, scoped=True, kept=False
+    )
+    values = {
+        **sum_up.bounds(since, until),
+        "tenants": ids if postgresql else json.dumps(ids),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        names = [column[0] for column in cursor.description or ()]
+        found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return (_Row(**_as_kept(row)) for row in found)
+
+
+def _as_kept(row: dict[str, Any]) -> dict[str, Any]:
+    """What a cursor gave, as the ORM would: JSON comes as text, on SQLite times do too."""
+    start = row["start"]
+    if isinstance(start, str):
+        start = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    histograms = {name: json.loads(row[name]) for name in ("waits", "rans")}
+    return {**{name: row[name] for name in _COLUMNS}, "start": start, **histograms}
+
+
+def _made(
+    rows: list[_Row], *, first: datetime, until: datetime, step: timedelta
+) -> Metrics:
+    count = max(-((first - until) // step), 0)
+    steps = tuple(Total() for _ in range(count))
+    whole, by_handler = Total(), dict[str, Total]()
+    failures: dict[str, list[int]] = {}
+    for row in rows:
+        place = (row.start - first) // step
+        for total in (
+            steps[place],
+            whole,
+            by_handler.setdefault(row.handler, Total()),
+        ):
+            total.add(row)
+        if bad := row.failed + row.abandoned:
+            failures.setdefault(row.handler, [0] * count)[place] += bad
+    return Metrics(
+        since=first,
+        until=until,
+        step=step,
+        starts=tuple(first + step * place for place in range(count)),
+        steps=steps,
+        whole=whole,
+        by_handler=by_handler,
+        failures={handler: tuple(counts) for handler, counts in failures.items()},
+    )
