@@ -296,6 +296,7 @@ class RunSum(models.Model):
     rans = models.JSONField()
 
     class Meta:
+        default_permissions = ()  # nobody edits it; the page needs view_run
         constraints = [
             models.UniqueConstraint(
                 fields=["minutes", "tenant_id", "start", "handler"],
@@ -313,6 +314,9 @@ class SummedUp(models.Model):
     """How far the sums go: one row. Who moves it writes the sums, in one transaction."""
 
     until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"until {self.until}"
