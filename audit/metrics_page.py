@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from audit import clock, drawings, keyset, page, words
 from audit.metrics import RANGES, Metrics, Range, Total, read
@@ -61,10 +60,9 @@ class HandlerRow:
     address: str  # of its runs, as a query
 
 
-@require_safe
+@page.needs("audit.view_run")
 def metrics(request: HttpRequest) -> HttpResponse:
     """Metrics: whether work waits longer, runs longer or fails more than it did."""
-    page.require(request, "audit.view_run")
     scope, problems, now = page.tenants(request), [], clock.now()
     name = request.GET.get("range") or USUAL
     if name not in RANGES:

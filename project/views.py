@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods
 
 from audit import page
 from project import reader
@@ -48,7 +47,7 @@ class PreferencesForm(forms.Form):
         return found
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@page.needs(methods=page.ASKS)
 def preferences(request: HttpRequest) -> HttpResponse:
     """Preferences: kept in this browser, for this browser."""
     now = {"zone": reader.zone(request), "way": reader.way(request)}

@@ -54,10 +54,10 @@ def test_a_malformed_request_is_told():
 
 
 def test_a_failure_names_the_id_that_the_log_has(monkeypatch, caplog):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("audit.page.require", fail)
+    monkeypatch.setattr("audit.keyset.page", fail)
     reader = signed_in(factories.superuser())
     reader.raise_request_exception = False
     with caplog.at_level(logging.ERROR):

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from axes.models import AccessAttempt
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ObjectDoesNotExist
@@ -39,12 +40,14 @@ pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
 # model calls it else: its first row.
 ARGUMENTS: dict[str, Callable[[], Any]] = {
     "claim_id": lambda: Run.objects.latest("finished_at").id,
+    "form": lambda: "csv",  # of an export
     "item_id": lambda: WorkItem.objects.latest("id").pk,
     "key": lambda: Schedule.objects.latest("pk").key,
     "pause_id": lambda: Pause.objects.latest("id").pk,
     "slug": lambda: slugify(WORKER_NODE_CONFIGURATION.name),
     "tenant_id": lambda: Tenant.objects.filter(is_platform=False).latest("id").pk,
     "version": lambda: Setting.objects.earliest("version").version,
+    "view_id": lambda: 1,  # only ever posted to
     "node.id": lambda: Node.objects.latest("started_at").pk,
 }
 # No pages: the end of a session, parts for scripts, and addresses made of other addresses.
@@ -92,6 +95,9 @@ def rows(site: Callable[..., str]) -> None:  # noqa: F811
         created_at=clock.now(),
     )
     Membership.objects.create(user=factories.user("anna"), tenant=acme, role="operator")
+    AccessAttempt.objects.create(
+        username="mallory", ip_address="203.0.113.9", failures_since_start=5
+    )
     Group.objects.get_or_create(name="Night shift")
     for seconds in (20, 30):
         values = {"WORKER_RECLAIM_INTERVAL_MS": seconds * 1000}
@@ -166,7 +172,7 @@ def test_every_page_is_in_order_in_both_themes_at_a_desk_and_on_a_phone(
 # A day and a time without a zone: what a reader would have to convert by himself.
 MOMENT = re.compile(
     r"(?:today|yesterday|\d{4}-\d\d-\d\d[T ]?|\d{1,2} [A-Z][a-z]{2}(?: \d{4})?|[A-Z][a-z]+\.? \d{1,2}, \d{4},?)"
-    r"\s+\d{1,2}:\d{2}(?!(?::\d\d)?\s+UTC)"
+    r"\s+\d{1,2}:\d{2}(?!(?::\d\d)?(?:\.\d+)?(?:\s+UTC|[+-]\d\d:\d\d))"
 )
 # What stands in these is no moment on the page, or says itself what it is.
 APART = re.compile(r"<(time|pre|textarea|script|code|option)\b.*?</\1>|<[^>]*>", re.S)
