@@ -13,6 +13,8 @@
   };
   const count = (number) => number.toLocaleString("en");
   const tick = (seconds) => (seconds < 1 ? `${Math.round(seconds * 1000)}\u00a0ms` : `${count(seconds)}\u00a0s`);
+  // A value between two gaps has no line to be seen by.
+  const alone = (values) => values.flatMap((one, at) => (one !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
   const said = (unit) => (_, value) => (value === null || value === undefined ? "\u2013" : unit === "seconds" ? length(value) : count(value));
 
   const options = (chart, page, colour, width) => {
@@ -49,7 +51,7 @@
       hooks: { ready: [(plot) => plot.setLegend({ idx: page.starts.length - 1 })] },
       series: [
         { label: "From", value: (_, at) => (at ? both.format(at * 1000) : "\u2013") },
-        ...chart.series.map((one) => ({ label: one.name, width: 1.5, points: { show: one.values.length < 3 }, spanGaps: false, value: said(chart.unit), ...tones[one.tone] })),
+        ...chart.series.map((one) => ({ label: one.name, width: 1.5, points: { show: true, size: 4, filter: () => alone(one.values) }, spanGaps: false, value: said(chart.unit), ...tones[one.tone] })),
       ],
     };
   };
