@@ -263,11 +263,11 @@ WITH ended AS (
    WHERE finished_at >= %(since)s AND finished_at < %(until)s{scope}
    GROUP BY 1, 2, 3, 4, 5, 6
 ), totals AS (
-  SELECT tenant_id, handler, start, sum(runs) AS runs,
-         sum(CASE WHEN outcome = 'failed' THEN runs ELSE 0 END) AS failed,
-         sum(CASE WHEN outcome = 'partial' THEN runs ELSE 0 END) AS partial,
-         sum(CASE WHEN outcome = 'abandoned' THEN runs ELSE 0 END) AS abandoned,
-         sum(CASE WHEN outcome = 'cancelled' THEN runs ELSE 0 END) AS cancelled
+  SELECT tenant_id, handler, start, {whole}(sum(runs)) AS runs,
+         {whole}(sum(CASE WHEN outcome = 'failed' THEN runs ELSE 0 END)) AS failed,
+         {whole}(sum(CASE WHEN outcome = 'partial' THEN runs ELSE 0 END)) AS partial,
+         {whole}(sum(CASE WHEN outcome = 'abandoned' THEN runs ELSE 0 END)) AS abandoned,
+         {whole}(sum(CASE WHEN outcome = 'cancelled' THEN runs ELSE 0 END)) AS cancelled
     FROM ended GROUP BY 1, 2, 3
 ), waits AS (
   SELECT tenant_id, handler, start, {object}(CAST(waited AS text), runs) AS waits
