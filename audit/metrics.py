@@ -1,7 +1,7 @@
 """metrics: waits, run times, throughput and failures of a range of time, from sums.
 
-Bounded however many runs there were: all tenants together are read from the sums of
-minutes and hours; some tenants from their sums of hours, and for what is younger, at
+Bounded however many runs there were: all tenants together are read from sums that are
+as wide as the steps; some tenants from their sums of hours, and for what is younger, at
 most a few hours, from their runs, under a timeout.
 """
 
@@ -19,7 +19,6 @@ from audit.models import RunSum
 
 MOST = 200_000  # sums read for a page; beyond it there are too many tenants for one
 QUERY_MS = 3000  # milliseconds until a query of the page is given up
-HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,15 +164,16 @@ def _rows(
     tenants: frozenset[int] | None,
     handler: str,
 ) -> Iterable[_Row]:
-    """Whole hours from the sums of hours where the steps are hours, the rest by the minute."""
-    hours_end = sum_up.floor(until, HOUR) if step >= HOUR else since
+    """The widest sums that fit the steps, then narrower ones for what is younger."""
     ids = frozenset({RunSum.ALL}) if tenants is None else tenants
-    if since < hours_end:
-        yield from _kept(60, since, hours_end, ids=ids, handler=handler)
-    if tenants is None:
-        yield from _kept(1, max(since, hours_end), until, ids=ids, handler=handler)
-    else:
-        rows = _counted(max(since, hours_end), until, tenants=tenants)
+    for level in sum_up.LEVELS:
+        end = sum_up.floor(until, level.width)
+        known = tenants is None or level.by_tenant
+        if known and level.width <= step and since < end:
+            yield from _kept(level.minutes, since, end, ids=ids, handler=handler)
+            since = end
+    if tenants is not None and since < until:
+        rows = _counted(since, until, tenants=tenants)
         yield from (row for row in rows if handler in ("", row.handler))
 
 

@@ -275,7 +275,7 @@ class SavedView(models.Model):
 
 
 class RunSum(models.Model):
-    """What the runs that ended in one minute, or one hour, came to: for the Metrics page.
+    """What the runs that ended in a stretch of time came to: for the Metrics page.
 
     `waits` and `rans` count runs by bucket: bucket b holds lengths from 10^(b/20) to
     10^((b+1)/20) milliseconds, so a percentile read from them is right to 6 %.
@@ -283,7 +283,7 @@ class RunSum(models.Model):
 
     ALL = 0  # tenant_id of the sums over all tenants
 
-    minutes = models.SmallIntegerField()  # 1, of all tenants only; or 60
+    minutes = models.SmallIntegerField()  # how long; see audit.sum_up.LEVELS
     tenant_id = models.BigIntegerField()
     start = models.DateTimeField()
     handler = models.CharField(max_length=64)

@@ -310,7 +310,13 @@ def sums(
     """
     postgresql = vendor == "postgresql"
     bucket = _BUCKET_POSTGRESQL if postgresql else _BUCKET_SQLITE
-    unit, form = ("minute", "%%M") if minutes == 1 else ("hour", "00")
+    # A wider sum is of one stretch, which begins where it does.
+    if minutes > 1:
+        start = "%(since)s::timestamptz" if postgresql else "%(since)s"
+    elif postgresql:
+        start = "date_trunc('minute', finished_at)"
+    else:
+        start = "strftime('%%Y-%%m-%%d %%H:%%M:00', finished_at)"
     among = (
         "ANY(%(tenants)s)"
         if postgresql
@@ -318,9 +324,7 @@ def sums(
     )
     return _SUMS.format(
         tenant="tenant_id" if by_tenant else "0",
-        start=f"date_trunc('{unit}', finished_at)"
-        if postgresql
-        else f"strftime('%%Y-%%m-%%d %%H:{form}:00', finished_at)",
+        start=start,
         waited=bucket.format(since="enqueued_at", to="claimed_at"),
         ran=bucket.format(since="started_at", to="finished_at"),
         scope=f" AND tenant_id {'=' if postgresql else 'IN'} {among}" if scoped else "",

@@ -1,4 +1,4 @@
-"""sum_up: the sums of each minute and hour, so that the Metrics page never reads the runs of a month.
+"""sum_up: the sums of each minute, and of longer stretches, so that the Metrics page never reads the runs of a month.
 
 Called once a minute by the handler instance.sum_up. How far the sums go is one row,
 moved in the transaction that writes them: whoever moves it second writes nothing. A
@@ -7,6 +7,7 @@ its end, which takes an outage of the database, is left out.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,8 +19,33 @@ from audit.models import Run, RunSum, SummedUp
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LAG = timedelta(seconds=15)
-MINUTES_KEPT = timedelta(days=2)  # the sums of minutes: what ranges up to a day show
-HOURS_KEPT = timedelta(days=32)
+SHORT, LONG = (
+    timedelta(days=2),
+    timedelta(days=32),
+)  # what ranges up to a day, and a month, show
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A width of sums. A page reads the widest that fit its steps."""
+
+    minutes: int
+    kept: timedelta
+    by_tenant: bool  # of each tenant too, and not only of all together
+
+    @property
+    def width(self) -> timedelta:
+        """How long a stretch is summed up in one row of a handler."""
+        return timedelta(minutes=self.minutes)
+
+
+LEVELS = (
+    Level(360, LONG, by_tenant=True),
+    Level(60, LONG, by_tenant=True),
+    Level(15, SHORT, by_tenant=False),
+    Level(5, SHORT, by_tenant=False),
+    Level(1, SHORT, by_tenant=False),
+)
 BATCH = 5000  # rows of a DELETE
 ONLY = 1  # id of the one row of SummedUp
 
@@ -56,29 +82,42 @@ def _reached(now: datetime) -> datetime:
     """As above; at first sight the beginning of what is kept and there is."""
     if (until := reached()) is not None:
         return until
-    kept = Run.objects.filter(finished_at__gte=now - HOURS_KEPT)
+    kept = Run.objects.filter(finished_at__gte=now - LONG)
     first = kept.aggregate(first=Min("finished_at"))["first"] or now
     row, _ = SummedUp.objects.get_or_create(
-        id=ONLY, defaults={"until": floor(first, HOUR)}
+        id=ONLY, defaults={"until": floor(first, LEVELS[0].width)}
     )
     return row.until
 
 
 def _step(since: datetime, until: datetime, *, now: datetime) -> bool:
-    """The minutes between, and the hour that they complete. False: another was faster."""
+    """The minutes between, and the wider stretches that end there. False: another was faster."""
     with transaction.atomic():
         mine = SummedUp.objects.filter(id=ONLY, until=since).update(until=until)
-        if mine and until > now - MINUTES_KEPT:
-            _write(since, until, minutes=1, by_tenant=False)
-        if mine and until == floor(until, HOUR):
-            for by_tenant in (False, True):
-                _write(until - HOUR, until, minutes=60, by_tenant=by_tenant)
+        for level in LEVELS if mine else ():
+            if until > now - level.kept:
+                _write_level(level, since, until)
     return bool(mine)
 
 
-def _write(since: datetime, until: datetime, *, minutes: int, by_tenant: bool) -> None:
+def _write_level(level: Level, since: datetime, until: datetime) -> None:
+    if level.minutes == 1:  # all of them by one statement
+        _write(level, since, until, by_tenant=False)
+        return
+    end = floor(since, level.width) + level.width
+    while end <= until:
+        for by_tenant in (False, True)[: 1 + level.by_tenant]:
+            _write(level, end - level.width, end, by_tenant=by_tenant)
+        end += level.width
+
+
+def _write(level: Level, since: datetime, until: datetime, *, by_tenant: bool) -> None:
     statement = sql.sums(
-        connection.vendor, minutes=minutes, by_tenant=by_tenant, scoped=False, kept=True
+        connection.vendor,
+        minutes=level.minutes,
+        by_tenant=by_tenant,
+        scoped=False,
+        kept=True,
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, bounds(since, until))
@@ -91,7 +130,7 @@ def bounds(since: datetime, until: datetime) -> dict[str, Any]:
 
 
 def _prune(now: datetime) -> None:
-    for minutes, kept in ((1, MINUTES_KEPT), (60, HOURS_KEPT)):
-        old = RunSum.objects.filter(minutes=minutes, start__lt=now - kept)
+    for level in LEVELS:
+        old = RunSum.objects.filter(minutes=level.minutes, start__lt=now - level.kept)
         while ids := list(old.values_list("id", flat=True)[:BATCH]):
             RunSum.objects.filter(id__in=ids).delete()

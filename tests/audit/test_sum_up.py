@@ -136,6 +136,16 @@ def test_lengths_beyond_both_ends_are_in_the_outermost_buckets(length, bucket):
     assert sums(1)["12:00", "tests.noop"][2] == {bucket: 1}
 
 
-def test_an_installation_without_runs_begins_with_this_hour():
+def test_stretches_of_every_width_hold_the_same_runs():
+    for minute in range(0, 360, 7):
+        ended(NOON + timedelta(minutes=minute), tenant_id=7)
+    sum_up.sum_up(NOON + timedelta(minutes=361), goes_on=always)
+    for level in sum_up.LEVELS:
+        found = sums(level.minutes).values()
+        assert sum(runs for runs, *_ in found) == 52, level
+        assert bool(sums(level.minutes, 7)) == level.by_tenant
+
+
+def test_an_installation_without_runs_begins_with_this_quarter_of_the_day():
     sum_up.sum_up(NOON + timedelta(minutes=5), goes_on=always)
     assert SummedUp.objects.get().until == NOON + timedelta(minutes=4)
