@@ -4,7 +4,7 @@ UV ?= uv
 PRODUCTION = DJANGO_ENV=production DATABASE_URL=postgresql://a:b@localhost/c BASE_URL=https://millrace.example.com \
 	EMAIL_URL=smtp://localhost SECRET_KEY=for-this-check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGH
 
-.PHONY: help setup run worker test test-pg race lint types imports fmt migrations check docs soak chaos
+.PHONY: help setup run worker test test-pg race lint types imports fmt migrations check docs screenshots soak chaos
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -50,6 +50,9 @@ check: lint imports types  ## everything that has to hold before a change is mer
 
 docs:  ## write docs/settings.md from the registry
 	$(UV) run manage.py showconfig --markdown > docs/settings.md
+
+screenshots:  ## take the pictures of docs/screens.md from a demo of their own
+	$(UV) run python -m tests.screenshots
 
 soak:  ## the full size of load and time, by hand: make soak MINUTES=60
 	MILLRACE_SOAK_MINUTES=$(or $(MINUTES),30) $(UV) run pytest tests/soak -m soak

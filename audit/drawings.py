@@ -111,6 +111,18 @@ def by_hour(counts: Sequence[int], *, outcome: str) -> SafeString:
     )
 
 
+def by_step(counts: Sequence[int], *, said: str) -> SafeString:
+    """Failures of the steps of a range, oldest first, highest bar = the most."""
+    most, step = max([*counts, 1]), WIDE / max(len(counts), 1)
+    bars = [
+        ("f-fail", place * step, 18 - height, max(step - 0.5, 1.0), height)
+        for place, count in enumerate(counts)
+        if (height := max(18 * count / most, 2.0 if count else 0.0))
+    ]
+    ground: Rectangle = ("f-track", 0.0, 17.0, float(WIDE), 1.0)
+    return _svg(WIDE, 18, said, rectangles([ground, *bars]))
+
+
 def per_minute(counts: Sequence[int], *, now: datetime) -> SafeString:
     """Finished runs per minute, oldest first; the last minute is the newest whole one."""
     top = _round_up(max([*counts, 1]))

@@ -31,23 +31,26 @@ def render(
     lead: str = "",
     group: str = "",
     crumbs: tuple[tuple[str, str], ...] = (),
+    live: bool = False,
     status: int = 200,
     **context: object,
 ) -> TemplateResponse:
     """A page that extends admin/page.html.
 
     `lead` is the sentence under the title, `group` the menu group in the
-    breadcrumbs, `crumbs` the pages above this one as (name, address).
+    breadcrumbs, `crumbs` the pages above this one as (name, address). `live`: the
+    page refreshes itself while it is looked at.
     """
     page = {
         "title": title,
         "lead": lead,
         "group": group,
         "crumbs": crumbs,
-        "now": clock.now(),
+        "live": live,
+        "now": context.get("now") or clock.now(),
     }
-    # The site's own words last: no page replaces the menu by accident.
-    everything = {**page, **context, **admin.site.each_context(request)}
+    # The site's own words after the page's: none replaces the menu by accident.
+    everything = {**context, **admin.site.each_context(request), **page}
     request.current_app = admin.site.name
     return TemplateResponse(request, template, everything, status=status)
 

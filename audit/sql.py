@@ -249,3 +249,88 @@ SELECT run.*
         ORDER BY finished_at DESC
         LIMIT %(per)s) AS run
 """
+
+# --- audit.sum_up and audit.metrics
+
+# Two histograms and five counts from one scan: the ORM has neither the aggregate of
+# JSON objects on both databases nor INSERT … SELECT. Runs are first counted by all
+# that matters of them, so that what follows is small however many there are.
+_SUMS = """
+WITH ended AS (
+  SELECT {tenant} AS tenant_id, handler, {start} AS start, outcome,
+         {waited} AS waited, {ran} AS ran, count(*) AS runs
+    FROM audit_run
+   WHERE finished_at >= %(since)s AND finished_at < %(until)s{scope}
+   GROUP BY 1, 2, 3, 4, 5, 6
+), totals AS (
+  SELECT tenant_id, handler, start, {whole}(sum(runs)) AS runs,
+         {whole}(sum(CASE WHEN outcome = 'failed' THEN runs ELSE 0 END)) AS failed,
+         {whole}(sum(CASE WHEN outcome = 'partial' THEN runs ELSE 0 END)) AS partial,
+         {whole}(sum(CASE WHEN outcome = 'abandoned' THEN runs ELSE 0 END)) AS abandoned,
+         {whole}(sum(CASE WHEN outcome = 'cancelled' THEN runs ELSE 0 END)) AS cancelled
+    FROM ended GROUP BY 1, 2, 3
+), waits AS (
+  SELECT tenant_id, handler, start, {object}(CAST(waited AS text), runs) AS waits
+    FROM (SELECT tenant_id, handler, start, waited, {whole}(sum(runs)) AS runs
+            FROM ended WHERE waited IS NOT NULL GROUP BY 1, 2, 3, 4) AS one
+   GROUP BY 1, 2, 3
+), rans AS (
+  SELECT tenant_id, handler, start, {object}(CAST(ran AS text), runs) AS rans
+    FROM (SELECT tenant_id, handler, start, ran, {whole}(sum(runs)) AS runs
+            FROM ended WHERE ran IS NOT NULL GROUP BY 1, 2, 3, 4) AS one
+   GROUP BY 1, 2, 3
+)
+{insert}SELECT {minutes} AS minutes, totals.tenant_id, totals.start, totals.handler,
+       totals.runs, totals.failed, totals.partial, totals.abandoned, totals.cancelled,
+       coalesce(waits.waits, '{empty}') AS waits, coalesce(rans.rans, '{empty}') AS rans
+  FROM totals
+  LEFT JOIN waits USING (tenant_id, handler, start)
+  LEFT JOIN rans USING (tenant_id, handler, start)
+ WHERE true
+"""
+_INSERT_SUMS = """INSERT INTO audit_runsum
+  (minutes, tenant_id, start, handler, runs, failed, partial, abandoned, cancelled, waits, rans)
+"""
+# 20 buckets for each power of ten of the milliseconds: 160 reach from 1 ms to a day.
+# greatest() leaves NULL out, so that of PostgreSQL looks for it first.
+_BUCKET_POSTGRESQL = (
+    "CASE WHEN {to} - {since} IS NOT NULL THEN "
+    "least(floor(20 * log(greatest(1000 * extract(epoch FROM {to} - {since}), 1)::float8)), 159)::int END"
+)
+_BUCKET_SQLITE = "min(CAST(20 * ln(max((julianday({to}) - julianday({since})) * 86400000, 1)) / ln(10) AS int), 159)"
+
+
+@cache
+def sums(
+    vendor: str, *, minutes: int, by_tenant: bool, scoped: bool, kept: bool
+) -> str:
+    """Sums of the runs that ended from %(since)s to %(until)s: `kept` inserts them, else they are read.
+
+    `scoped`: of the tenants %(tenants)s only.
+    """
+    postgresql = vendor == "postgresql"
+    bucket = _BUCKET_POSTGRESQL if postgresql else _BUCKET_SQLITE
+    # A wider sum is of one stretch, which begins where it does.
+    if minutes > 1:
+        start = "%(since)s::timestamptz" if postgresql else "%(since)s"
+    elif postgresql:
+        start = "date_trunc('minute', finished_at)"
+    else:
+        start = "strftime('%%Y-%%m-%%d %%H:%%M:00', finished_at)"
+    among = (
+        "ANY(%(tenants)s)"
+        if postgresql
+        else "(SELECT value FROM json_each(%(tenants)s))"
+    )
+    return _SUMS.format(
+        tenant="tenant_id" if by_tenant else "0",
+        start=start,
+        waited=bucket.format(since="enqueued_at", to="claimed_at"),
+        ran=bucket.format(since="started_at", to="finished_at"),
+        scope=f" AND tenant_id {'=' if postgresql else 'IN'} {among}" if scoped else "",
+        object="jsonb_object_agg" if postgresql else "json_group_object",
+        whole="int8" if postgresql else "",
+        empty="{}",
+        minutes=minutes,
+        insert=_INSERT_SUMS if kept else "",
+    ) + (" ON CONFLICT DO NOTHING" if kept else "")

@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import path, reverse
 
-from audit import clock, export, keyset, page, queries, saved, sorting
+from audit import clock, export, keyset, metrics_page, page, queries, saved, sorting
 from audit.filters import ChangeFilters, Filters, RunFilters
 from audit.models import Change, Run
 from audit.names import names
@@ -232,6 +232,7 @@ urlpatterns = [
             ),
         )
     ),
+    path("audit/metrics/", metrics_page.metrics, name="metrics"),
 ]
 
 

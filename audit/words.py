@@ -1,10 +1,14 @@
 """words: times, durations, numbers and states, as every screen and command says them.
 
-Pure functions; the reader's zone is Django's current one. One word for one thing:
-list, page, filter, export and command take their words from here.
+Pure functions; the reader's zone is Django's current one, and `ages` says whether he is
+told how long ago something was or when. One word for one thing: list, page, filter,
+export and command take their words from here.
 """
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -17,6 +21,8 @@ DAY = timedelta(days=1)
 INVISIBLE = frozenset(
     "\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 )
+
+_ages: ContextVar[bool] = ContextVar("ages", default=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,23 @@ def _units(seconds: int, *, at_most: int = 2) -> str:
             break
     shown = [f"{count:,}{SPACE}{unit}" for count, unit in parts if count]
     return " ".join(shown) or f"0{SPACE}s"
+
+
+@contextmanager
+def ages(*, shown: bool) -> Iterator[None]:
+    """Within the block, `told` says ages, or moments to the second."""
+    token = _ages.set(shown)
+    try:
+        yield
+    finally:
+        _ages.reset(token)
+
+
+def told(moment: datetime | None, now: datetime) -> str:
+    """'7 s ago', or 'today 14:31:58' for a reader who wants moments."""
+    if moment is None or _ages.get():
+        return ago(moment, now)
+    return day_and_time(moment, now, seconds=True)
 
 
 def ago(moment: datetime | None, now: datetime) -> str:

@@ -15,14 +15,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
+from django.utils import timezone
 from django.utils.functional import cached_property
 
 from audit import clock, page
-from project import banners, overview
+from project import banners, overview, reader
 from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
-PAGES = ("scheduler", "scheduler.handlers.operations", "workqueue", "audit")
+PAGES = ("project", "scheduler", "scheduler.handlers.operations", "workqueue", "audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Entry:
 
     title: str
     target: str  # name of a page, or "app.Model" of a model with an admin
+    go: str = ""  # the letter that leads there after g
 
 
 # An entry whose page does not exist (yet) is left out.
@@ -38,29 +40,30 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Global Settings",
         (
-            Entry("Settings", "settings"),
-            Entry("Job Worker", "job_worker"),
+            Entry("Settings", "settings", go="s"),
+            Entry("Job Worker", "job_worker", go="w"),
             Entry("Seed Data", "seed_data"),
         ),
     ),
     (
         "Audit",
         (
-            Entry("Scheduler Audit Logs", "runs"),
-            Entry("Server Audit Logs", "nodes"),
-            Entry("Ticks", "ticks"),
-            Entry("Job Logs", "job_logs"),
-            Entry("Changes", "changes"),
+            Entry("Scheduler Audit Logs", "runs", go="a"),
+            Entry("Server Audit Logs", "nodes", go="n"),
+            Entry("Ticks", "ticks", go="k"),
+            Entry("Job Logs", "job_logs", go="l"),
+            Entry("Changes", "changes", go="c"),
+            Entry("Metrics", "metrics", go="m"),
         ),
     ),
     (
         "Queue",
         (
-            Entry("Items", "items"),
-            Entry("Jobs", "jobs"),
-            Entry("Timetable", "timetable"),
-            Entry("Pauses", "pauses"),
-            Entry("Bulk operations", "operations"),
+            Entry("Items", "items", go="i"),
+            Entry("Jobs", "jobs", go="j"),
+            Entry("Timetable", "timetable", go="t"),
+            Entry("Pauses", "pauses", go="p"),
+            Entry("Bulk operations", "operations", go="b"),
         ),
     ),
 )
@@ -109,7 +112,11 @@ class MillraceAdminSite(admin.AdminSite):
         """What every page shows."""
         more: dict[str, Any] = {
             "environment": settings.DJANGO_ENV,
-            "zone": settings.TIME_ZONE,
+            "zone": timezone.get_current_timezone_name(),  # the page's
+            "site_zone": settings.TIME_ZONE,
+            "times": reader.offered(request),
+            "reader_way": reader.way(request),
+            "now": clock.now(),
         }
         if self.has_permission(request):
             more["banners"] = banners.of(request)
@@ -184,6 +191,7 @@ class MillraceAdminSite(admin.AdminSite):
                     "object_name": entry.target.replace(".", ""),
                     "admin_url": address,
                     "current": request.path.startswith(address),
+                    "go": entry.go,
                 }
             )
         return {

@@ -133,6 +133,7 @@ ROOT_URLCONF = "project.urls"
 WSGI_APPLICATION = "project.wsgi.application"
 MIDDLEWARE = [
     "project.probes.Probes",  # first: they answer to any host, without TLS, session and database
+    "project.request_id.RequestId",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "project.headers.PermissionsPolicy",
@@ -146,6 +147,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "project.visible.VisibleControls",
     "workqueue.middleware.TenantScope",
+    "project.reader.Times",
     "axes.middleware.AxesMiddleware",  # last: it answers for the sign-in form
 ]
 TEMPLATES = [
@@ -204,6 +206,7 @@ TRUSTED_PROXIES: int = env.PROXY_COUNT if env.TRUST_PROXY else 0
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_AGE = 12 * 3600  # seconds: a working day
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "project.errors.old_form"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",  # first: refuses before passwords are compared
     "django.contrib.auth.backends.ModelBackend",

@@ -13,3 +13,9 @@ if MODES[settings.FALCON_MODE].admin:
         path("", RedirectView.as_view(pattern_name="admin:index")),
         path("admin/", admin.site.urls),
     ]
+
+# Pages for what went wrong.
+handler400 = "project.errors.bad_request"
+handler403 = "project.errors.forbidden"
+handler404 = "project.errors.not_found"
+handler500 = "project.errors.failed"

@@ -37,6 +37,15 @@ TIMETABLE: tuple[Handler, ...] = (
         eligible=(ACTIVE, HEARTBEAT_SET),
     ),
     Handler(
+        key="instance.sum_up",
+        title="Metrics Handler",
+        purpose="Sums up the runs of each minute and hour for the Metrics page.",
+        cadence="1m",
+        scope="platform",
+        time_limit=timedelta(minutes=5),
+        keep_empty=timedelta(days=1),
+    ),
+    Handler(
         key="operations.bulk",
         title="Bulk Operation",
         purpose="Does what an operator asked for to every row of a list, one by one.",

@@ -77,6 +77,8 @@ class MembershipInline(admin.StackedInline):  # type: ignore[type-arg]
 class TenantAdmin(OwnTenants, RecordedAdmin):
     """Tenants: made, changed, and removed by one verb."""
 
+    empty_says = "A tenant is whom work is done for. From its first slots on, each handler runs for it, once at a time."  # admin/change_list.html
+
     form = TenantForm
     tenant_path = "pk"
     list_display = (
@@ -203,6 +205,8 @@ class TenantAdmin(OwnTenants, RecordedAdmin):
 @admin.register(Membership)
 class MembershipAdmin(OwnTenants, RecordedAdmin):
     """Who belongs to which tenant, in which role."""
+
+    empty_says = "A membership lets a person see the rows of a tenant, and says in which role."  # admin/change_list.html
 
     list_display = ("user", "tenant", "role")
     list_filter = ("role",)

@@ -19,15 +19,16 @@ from django.db.models import ForeignKey, Prefetch, Q, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import Http404, HttpRequest, HttpResponse
 
-from audit import page, words
+from audit import clock, page, words
 from audit.admin import RecordedAdmin
+from audit.templatetags import millrace
 from workqueue import access
 from workqueue.models import Membership, Tenant
 
 PERSONAL = ("first_name", "last_name", "email")
 RIGHTS = ("is_active", "is_staff", "groups")
 FOR_SUPERUSERS = ("is_superuser", "user_permissions")
-DATES = ("last_login", "date_joined")
+DATES = ("signed_in", "joined")  # told as on every page
 
 
 class Boxes:
@@ -102,7 +103,7 @@ class UserAdmin(Boxes, RecordedAdmin, StockUserAdmin):  # type: ignore[type-arg]
         "places",
         "is_active",
         "is_superuser",
-        "last_login",
+        "signed_in",
     )
     list_per_page = 50
     show_full_result_count = False
@@ -223,6 +224,16 @@ class UserAdmin(Boxes, RecordedAdmin, StockUserAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> HttpResponse:
         raise Http404
+
+    @admin.display(description="Last login", ordering="last_login")
+    def signed_in(self, obj: User) -> str:
+        """When, with the exact time under the pointer."""
+        return millrace.when({"now": clock.now()}, obj.last_login)
+
+    @admin.display(description="Date joined")
+    def joined(self, obj: User) -> str:
+        """Likewise."""
+        return millrace.when({"now": clock.now()}, obj.date_joined)
 
     @admin.display(description="Groups")
     def roles(self, obj: User) -> str:

@@ -21,11 +21,11 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def when(context: Mapping[str, Any], moment: datetime | None) -> str:
-    """'7 s ago', 'yesterday 22:04', with the exact time under the pointer."""
+    """'7 s ago', 'yesterday 22:04', or the moment where the reader wants those; the exact time under the pointer."""
     return (
         words.UNKNOWN
         if moment is None
-        else _time(moment, words.ago(moment, _now(context)))
+        else _time(moment, words.told(moment, _now(context)))
     )
 
 

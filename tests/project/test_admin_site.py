@@ -37,6 +37,7 @@ def test_the_menu_has_the_groups_and_entries_of_the_design_in_their_order(client
         "Server Audit Logs",
         "Ticks",
         "Changes",
+        "Metrics",
     ]
     assert found["Queue"] == ["Items", "Timetable", "Pauses", "Bulk operations"]
     assert found["Tenants"] == ["Tenants", "Memberships"]
@@ -72,7 +73,7 @@ def test_a_tenants_staff_sees_no_page_of_the_platform_whatever_its_permissions(c
     client.force_login(member)
     found = menu(client)
     assert "Global Settings" not in found
-    assert found["Audit"] == ["Scheduler Audit Logs", "Changes"]
+    assert found["Audit"] == ["Scheduler Audit Logs", "Changes", "Metrics"]
     assert found["Queue"] == ["Items", "Pauses", "Bulk operations"]
 
 

@@ -127,6 +127,16 @@ def test_many_pauses_are_counted_and_not_told_one_by_one(staff):
     assert "3 more" in text
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["runs", "auth_user_add", "workqueue_tenant_changelist", "password_change"],
+)
+def test_it_is_told_once_on_pages_of_our_own_and_on_the_admins(staff, name):
+    pause()
+    text = staff.get(reverse(f"admin:{name}")).content.decode()
+    assert text.count("is paused</strong>") == 1
+
+
 def test_while_all_is_well_a_banner_costs_no_statement(django_assert_num_queries):
     live.refresh()
     request = _request(None)

@@ -34,6 +34,8 @@ VIEW = "archival.view_archivefile"
 class ArchivalPolicyAdmin(OwnTenants, RecordedAdmin):
     """How long what is kept. Defaults belong to the platform's staff and stay: disable them."""
 
+    empty_says = "Without a policy nothing is archived or deleted. The defaults are made when a master begins its term."  # admin/change_list.html
+
     list_display = (
         "type_shown",
         "of_tenant",
@@ -143,6 +145,8 @@ class ArchivalPolicyAdmin(OwnTenants, RecordedAdmin):
 @admin.register(ArchiveFile)
 class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
     """Files, newest first. Nobody edits them; what can be done stands on each one's page."""
+
+    empty_says = "The Record Archival Handler writes the first file once rows are older than an enabled policy keeps them."  # admin/change_list.html
 
     list_display = ("what", "tenant", "span", "rows", "size", "written", "state")
     list_filter = ("record_type", "created_at")

@@ -85,6 +85,8 @@ class WebNotificationAdmin(PageAdmin):
 class ChannelAdmin(OwnTenants):
     """A tenant's channels: state in a sentence, the fields of its kind, Send test."""
 
+    empty_says = "A channel is how a tenant is told something: by e-mail, or by a message in this admin."  # admin/change_list.html
+
     list_display = ("name", "kind", "of_tenant", "state", "failures", "last_sent")
     list_filter = ("kind", "is_enabled")
     list_select_related = ("tenant",)
