@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 
 from audit import clock, page, queries, timeline, tracks, window, words
-from audit.filters import VisibleTextField
+from audit.fields import VisibleTextField
 from audit.timeline import Attempt
 from workqueue import access, registry
 from workqueue.follow import LEFT_OUT
@@ -214,4 +214,6 @@ def wanted(request: HttpRequest) -> window.Wanted:
 def number(request: HttpRequest, name: str, *, digits: int = 9) -> int | None:
     """A number of the query string; None where it is none."""
     text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+    return (
+        int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+    )
