@@ -3,7 +3,7 @@
 A row is a plain object with what its cells show; nothing here asks the database.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import django_tables2
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from audit import drawings, words
@@ -40,6 +40,18 @@ class Table(django_tables2.Table):  # type: ignore[misc]
         """`now`: the instant that all ages of the page are counted from."""
         super().__init__(list(rows), **more)
         self.now = now
+
+    @property
+    def body(self) -> Iterator[tuple[Any, SafeString]]:
+        """Each row with its cells. The library asks for the signature of every cell's method
+        anew, which is half the time of a page of 50 rows; here all take the record alone."""
+        columns = [
+            (column.attrs["td"].as_html(), getattr(self, f"render_{column.name}"))
+            for column in self.columns
+        ]
+        for record in self.data:
+            cells = ((attributes, render(record)) for attributes, render in columns)
+            yield record, format_html_join("", "<td {}>{}</td>", cells)
 
     def when(self, moment: datetime | None) -> str:
         """A relative time with the exact one under the pointer."""

@@ -5,7 +5,7 @@ told how long ago something was or when. One word for one thing: list, page, fil
 export and command take their words from here.
 """
 
-import unicodedata
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +20,12 @@ DAY = timedelta(days=1)
 # What turns text round or cannot be seen. (Joiners of emoji and of scripts stay.)
 INVISIBLE = frozenset(
     "\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+)
+# With controls and half surrogates; a page of a thousand lines asks for every character.
+_HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff"
+    + "".join(sorted(INVISIBLE))
+    + "]"
 )
 
 _ages: ContextVar[bool] = ContextVar("ages", default=True)
@@ -169,12 +175,5 @@ def shown(text: str, *, limit: int = 200) -> str:
     vanish or turn its neighbours round, so its number stands in its place.
     """
     kept = text if len(text) <= limit else text[:limit]
-    clean = "".join(_visible(character) for character in kept)
+    clean = _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", kept)
     return clean if kept is text else f"{clean}\u2026 ({len(text):,} characters)"
-
-
-def _visible(character: str) -> str:
-    if character in "\n\t":
-        return character
-    hidden = character in INVISIBLE or unicodedata.category(character) in {"Cc", "Cs"}
-    return f"[U+{ord(character):04X}]" if hidden else character

@@ -6,6 +6,7 @@ So their page follows live. A thread of its own: a slow finish must not delay it
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.db import (
     DatabaseError,
@@ -22,6 +23,7 @@ from workqueue.models import WorkItem
 logger = logging.getLogger(__name__)
 
 EVERY = 1.0  # seconds; also how long a run must last to be followed
+LEFT_OUT = "lines_left_out"  # in the progress of an item whose transcript is full
 
 
 class Follower:
@@ -63,15 +65,31 @@ class Follower:
         followed = [a for a in self._running() if clock.steady() - a.taken_at > EVERY]
         for attempt in followed:
             self._unstored += attempt.transcript.take()
-        progressed = [a for a in followed if a.progress is not None]
+        progressed = [a for a in followed if a.progress is not None or _grown(a)]
         if not self._unstored and not progressed:
             return
         with transaction.atomic():
             transcript.store(self._unstored)
             for attempt in progressed:
-                value, attempt.progress = attempt.progress, None
+                value = _told(attempt)
                 claimed = attempt.claimed
                 WorkItem.objects.filter(
                     id=claimed.id, claim_id=claimed.claim_id
                 ).update(progress=value)
         self._unstored = []
+
+
+def _grown(attempt: Attempt) -> bool:
+    """Whether lines were left out since it was last told."""
+    told: int = attempt.told.get(LEFT_OUT, 0)
+    return attempt.transcript.dropped > told
+
+
+def _told(attempt: Attempt) -> dict[str, Any]:
+    """What the item's page is told: the handler's progress, and how many lines it does not have."""
+    value, attempt.progress = attempt.progress, None
+    value = attempt.told if value is None else value
+    if left_out := attempt.transcript.dropped:
+        value = {**value, LEFT_OUT: left_out}
+    attempt.told = value
+    return value

@@ -14,7 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from audit import clock as database_clock
-from audit import drawings, words
+from audit import drawings, lines, words
+from audit.window import Window
 
 register = template.Library()
 
@@ -174,6 +175,12 @@ def coded(text: str) -> SafeString:
 def shown(text: object, limit: int = 200) -> str:
     """Text of unknown origin: controls made visible, length bounded, then escaped as usual."""
     return words.shown(str(text), limit=limit)
+
+
+@register.simple_tag
+def transcript(window: Window, selected: int | None = None) -> SafeString:
+    """The lines of a stretch."""
+    return lines.html(window, selected=selected)
 
 
 def _time(moment: datetime, text: str) -> SafeString:

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 
 from audit import clock
 from project.bench import measures, server, sql
+from project.bench.lists import in_full
 from workqueue import registry
 from workqueue.eligible import Call
 from workqueue.enqueue import enqueue_tick
@@ -33,6 +34,11 @@ def tick() -> None:
         "ratio": ratio,
     }
     sys.stdout.write(json.dumps(found) + "\n")
+
+
+def lists(count: int) -> None:
+    """Print what every filter, search and order of the list of runs takes."""
+    sys.stdout.write(json.dumps(in_full(count)) + "\n")
 
 
 def _bare() -> None:

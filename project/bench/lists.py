@@ -6,18 +6,22 @@ every filter, search and order of the list is asked for, near the top and deep d
 
 import statistics
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from audit import clock
+from audit import clock, ledger
+from audit.ledger import RunRecord
+from project.bench import sql
+from workqueue.models import Tenant
 
+TENANTS = 2000
 TIMES = 20  # each; the 19th of them is the p95
 APART = timedelta(milliseconds=400)  # between two runs of the ledger
 
@@ -79,6 +83,47 @@ def asked(count: int) -> dict[str, dict[str, Any]]:
         "longest run first": {"sort": "ran"},
         "longest run of a tenant": {"sort": "ran", "tenant": "bench-7"},
     }
+
+
+def fill(count: int) -> None:
+    """A ledger of so many runs, as a busy installation has it."""
+    for back in range(0, int(APART * count / timedelta(days=1)) + 32, 20):
+        _make_month(clock.now() - timedelta(days=back))
+    with connection.cursor() as cursor:
+        cursor.execute(sql.TENANTS, {"count": TENANTS})
+        cursor.execute(
+            sql.RUNS, {"count": count, "apart": f"{APART.total_seconds()} s"}
+        )
+        cursor.execute(sql.VACUUM)
+
+
+def _make_month(moment: datetime) -> None:
+    """The ledger makes the partition of a run that it is given."""
+    tenant = Tenant.objects.get(is_platform=True)
+    ledger.record(
+        [
+            RunRecord(
+                id=clock.uuid7(moment),
+                tenant_id=tenant.pk,
+                tenant=tenant.slug,
+                handler="listed.first",
+                trigger="slot",
+                enqueued_at=moment,
+                claimed_at=moment,
+                started_at=moment,
+                finished_at=moment,
+                outcome="succeeded",
+                attempt=1,
+            )
+        ],
+        finish_id=uuid4(),
+    )
+
+
+def in_full(count: int) -> dict[str, dict[str, float]]:
+    """Fill the database of this process, and measure."""
+    fill(count)
+    return measured(count)
 
 
 def measured(count: int, times: int = TIMES) -> dict[str, dict[str, float]]:

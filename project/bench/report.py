@@ -13,10 +13,11 @@ from django.conf import settings
 
 from project.bench import measures, server, sql
 
-MEASURES = ("items", "history", "snapshot", "latency", "tick", "idle")
+MEASURES = ("items", "history", "snapshot", "latency", "tick", "idle", "lists")
 HISTORY = 1_000_000  # finished runs
 SNAPSHOT_EACH = 15  # items a tenant: 300,000
 TICK_TENANTS = 10_000
+LISTED = 5_000_000  # finished runs
 
 type Figures = dict[str, Any]
 
@@ -140,9 +141,16 @@ def _idle(url: str) -> Figures:
     }
 
 
-def _in_process(url: str, name: str) -> dict[str, float]:
+def _lists(url: str) -> Figures:
+    """Milliseconds and statements of the list of runs, by what is asked of it."""
+    with server.database(url, "millrace_bench_lists") as own:
+        found = _in_process(own, "lists", LISTED)
+    return {"lists_ms": found}
+
+
+def _in_process(url: str, name: str, *arguments: int) -> dict[str, Any]:
     """Run a measure that calls the engine's own functions, with Django set up on that database."""
-    code = f"import django; django.setup(); from project.bench import inside; inside.{name}()"
+    code = f"import django; django.setup(); from project.bench import inside; inside.{name}{arguments}"
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code],
         cwd=settings.BASE_DIR,
@@ -154,7 +162,7 @@ def _in_process(url: str, name: str) -> dict[str, float]:
     )
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
-    result: dict[str, float] = loads(done.stdout.splitlines()[-1])
+    result: dict[str, Any] = loads(done.stdout.splitlines()[-1])
     return result
 
 
@@ -165,4 +173,5 @@ _MEASURES: dict[str, Callable[[str], Figures]] = {
     "latency": _latency,
     "tick": _tick,
     "idle": _idle,
+    "lists": _lists,
 }

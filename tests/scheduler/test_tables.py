@@ -61,7 +61,7 @@ def test_a_late_tick_is_a_warning_and_an_early_one_is_not():
 
 
 def test_the_count_of_items_leads_to_their_runs():
-    assert 'runs/?tick=7">9,800</a>' in cells(enqueued=9_800)["enqueued"]
+    assert 'sort=oldest">9,800</a>' in cells(enqueued=9_800)["enqueued"]
     assert cells(enqueued=0)["enqueued"] == "0"
 
 

@@ -8,7 +8,7 @@ from django.db import OperationalError
 
 from audit import queries, transcript
 from workqueue.attempt import Attempt
-from workqueue.follow import Follower
+from workqueue.follow import LEFT_OUT, Follower
 from workqueue.models import WorkItem
 
 Make = Callable[..., Attempt]
@@ -65,3 +65,22 @@ def test_progress_is_shown_on_the_item_of_this_attempt_only(attempt: Make) -> No
     one.progress = {"percent": 50}
     follower(one)._store()
     assert WorkItem.objects.get().progress == {"percent": 40}
+
+
+def test_lines_that_the_limit_leaves_out_are_counted_beside_the_progress(
+    attempt: Make,
+) -> None:
+    one = attempt()
+    one.progress = {"percent": 40}
+    follow = follower(one)
+    follow._store()
+    one.transcript.dropped = 7
+    follow._store()
+    assert WorkItem.objects.get().progress == {"percent": 40, LEFT_OUT: 7}
+    one.transcript.dropped = 9
+    one.progress = {"percent": 50}
+    follow._store()
+    assert WorkItem.objects.get().progress == {"percent": 50, LEFT_OUT: 9}
+    WorkItem.objects.update(progress=None)
+    follow._store()  # nothing grew, nothing is written
+    assert WorkItem.objects.get().progress is None

@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from workqueue.views import again, attempt, items, pauses, settings
+from workqueue.views import again, attempt, items, pauses, settings, transcript
 
 urlpatterns = [
     path("run/<uuid:claim_id>/", attempt.attempt, name="run"),
-    path("run/<uuid:claim_id>/lines/", attempt.lines, name="run_lines"),
-    path("run/<uuid:claim_id>/transcript/", attempt.download, name="run_transcript"),
+    path("run/<uuid:claim_id>/lines/", transcript.lines, name="run_lines"),
+    path("run/<uuid:claim_id>/transcript/", transcript.download, name="run_transcript"),
     path("run/<uuid:claim_id>/retry/", again.again, name="run_retry"),
     path("items/", items.items, name="items"),
     path("items/act/", items.act, name="items_act"),

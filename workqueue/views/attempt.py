@@ -5,23 +5,23 @@ worker holds it, the ledger's Run after that, with the same lines in the same or
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 
 from audit import clock, page, queries, timeline, tracks, window, words
+from audit.fields import VisibleTextField
 from audit.timeline import Attempt
 from workqueue import access, registry
+from workqueue.follow import LEFT_OUT
 from workqueue.models import WorkItem
 from workqueue.verbs import REPEAT
 
-END_OF_POLLING = 286  # htmx: take this answer and ask no more
+LONGEST_TEXT = 1000  # characters that are looked for in a transcript
 COUNTERS = ("seen", "changed", "skipped", "failed")
 
 
@@ -46,12 +46,11 @@ class Line:
 @page.needs("audit.view_run")
 def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     """The whole page."""
-    found = _find(request, claim_id)
-    shown = (
-        window.around(claim_id, seq)
-        if (seq := _number(request, "line"))
-        else window.tail(claim_id)
-    )
+    found = find(request, claim_id)
+    seq, asked = number(request, "line"), wanted(request)
+    # A link to a line shows it, whatever else is looked for.
+    asked = window.ALL if seq else asked
+    shown = window.around(claim_id, seq) if seq else window.tail(claim_id, wanted=asked)
     return page.render(
         request,
         "workqueue/attempt.html",
@@ -62,45 +61,16 @@ def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
         short_id=f"{claim_id.hex[:8]}…{claim_id.hex[-4:]}",
         window=shown,
         selected=seq,
-        following=found.attempt.live or shown.below,
+        wanted=asked,
+        following=found.attempt.live and not shown.below,
         details=json.dumps(found.attempt.details, indent=2, ensure_ascii=False)
         if found.attempt.details
         else "",
-        **_context(request, found),
+        **context(request, found, written=window.summed(claim_id)),
     )
 
 
-@page.needs("audit.view_run", "audit.view_transcript")
-def lines(request: HttpRequest, claim_id: UUID) -> HttpResponse:
-    """What is new after `?after=`, or above `?before=`; with the parts of the page that move."""
-    found = _find(request, claim_id)
-    if before := _number(request, "before"):
-        above = window.before(claim_id, before)
-        return render(
-            request, "audit/lines.html", {"window": above, "claim_id": claim_id}
-        )
-    # The state was read first: what it says is finished has all its lines stored.
-    new = window.after(claim_id, _number(request, "after") or 0)
-    done = not found.attempt.live and not new.below
-    context = {**_context(request, found), "window": new, "done": done, "oob": True}
-    return render(
-        request, "workqueue/news.html", context, status=END_OF_POLLING if done else 200
-    )
-
-
-@page.needs("audit.view_run", "audit.view_transcript", "audit.export")
-def download(request: HttpRequest, claim_id: UUID) -> StreamingHttpResponse:
-    """The transcript as a plain text file, whole."""
-    found = _find(request, claim_id)
-    response = StreamingHttpResponse(
-        _text(found.attempt), content_type="text/plain; charset=utf-8"
-    )
-    response["Content-Disposition"] = f'attachment; filename="run-{claim_id}.txt"'
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
-
-
-def _find(request: HttpRequest, claim_id: UUID) -> Found:
+def find(request: HttpRequest, claim_id: UUID) -> Found:
     """The live item if there is one, else the ledger's Run. 404: neither, or another tenant's."""
     item = WorkItem.objects.executing().filter(claim_id=claim_id).first()
     if item is not None:
@@ -120,6 +90,7 @@ def _find(request: HttpRequest, claim_id: UUID) -> Found:
 def _of_item(item: WorkItem) -> Attempt:
     assert item.claim_id is not None  # noqa: S101 - it was found by it
     progress = item.progress if isinstance(item.progress, dict) else {}
+    left_out = progress.get(LEFT_OUT)
     counts = {
         name: value for name in COUNTERS if isinstance(value := progress.get(name), int)
     }
@@ -143,9 +114,12 @@ def _of_item(item: WorkItem) -> Attempt:
         number=item.attempts,
         recoveries=item.recoveries,
         details={
-            name: value for name, value in progress.items() if name not in COUNTERS
+            name: value
+            for name, value in progress.items()
+            if name not in (*COUNTERS, LEFT_OUT)
         }
         or None,
+        dropped_lines=left_out if isinstance(left_out, int) else 0,
         renewed_at=item.renewed_at,
         time_limit=timedelta(seconds=item.time_limit_s),
         abandon=item.abandon,
@@ -156,7 +130,9 @@ def _of_item(item: WorkItem) -> Attempt:
     )
 
 
-def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
+def context(
+    request: HttpRequest, found: Found, *, written: window.Sum
+) -> dict[str, Any]:
     """Everything but the lines: title, time line, attempts, counters."""
     this, now = found.attempt, clock.now()
     attempts = _attempts(found)
@@ -192,6 +168,7 @@ def _context(request: HttpRequest, found: Found) -> dict[str, Any]:
         and this.kind == "item"
         and this.state in REPEAT.states
         and access.may(request, REPEAT.permission, this.tenant_id),
+        "written": written,
         "abandon_words": timeline.ABANDON.get(this.abandon, ""),
     }
 
@@ -225,15 +202,18 @@ def _worth_drawing(attempts: list[Attempt], lates: dict[UUID, Any]) -> bool:
     )
 
 
-def _text(attempt: Attempt) -> Iterator[str]:
-    yield f"# {attempt.handler} for {attempt.tenant}, run {attempt.claim_id}, {attempt.state}\n"
-    for line in window.everything(attempt.claim_id):
-        yield f"{line.at.astimezone(UTC).isoformat(timespec='milliseconds').replace('+00:00', 'Z')} {window.level(line)} {line.text}\n"
-    if attempt.dropped_lines:
-        yield f"# {attempt.dropped_lines:,} lines were left out: the transcript had reached its limit\n"
+def wanted(request: HttpRequest) -> window.Wanted:
+    """Which lines are asked for."""
+    text = VisibleTextField().to_python(request.GET.get("text", ""))
+    return window.Wanted(
+        text=text[:LONGEST_TEXT],
+        level=window.LEVELS.get(request.GET.get("level", ""), 0),
+    )
 
 
-def _number(request: HttpRequest, name: str) -> int | None:
-    """A line number of the query string; None where it is none."""
+def number(request: HttpRequest, name: str, *, digits: int = 9) -> int | None:
+    """A number of the query string; None where it is none."""
     text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return (
+        int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+    )

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from audit import clock, page, words
-from audit.filters import Moment, MomentField, length
+from audit.fields import Moment, MomentField, length
 from audit.views import scoped
 from workqueue import access, live, pauses, registry, verbs
 from workqueue.exceptions import InvalidValues

@@ -65,7 +65,7 @@ def test_a_live_attempt_is_shown_with_what_it_has_done_so_far(
         "limit 1\u00a0h",
     ):
         assert said in html
-    assert 'hx-trigger="every 1s"' in html
+    assert 'hx-trigger="every 500ms"' in html
     assert f"/admin/items/act/?verb=cancel&amp;item={item.pk}" in html
     assert "style=" not in html
 
@@ -97,34 +97,8 @@ def test_a_finished_attempt_is_the_ledgers_with_the_same_lines(
     assert log[0] == log[1]
     assert "12 matched" in after
     assert "&quot;opened&quot;: 2" in after
-    assert "every 1s" not in after
+    assert "every 500ms" not in after
     assert "Cancel…" not in after
-
-
-def test_following_brings_new_lines_once_and_stops_at_the_end(
-    boss: Client, acme: Tenant
-):
-    item = screens.executing(acme)
-    address = f"/admin/run/{item.claim_id}/lines/"
-    lines(item.claim_id, "one", "two")
-    first = boss.get(address, {"after": 0})
-    assert first.status_code == 200
-    assert 'id="L2"' in text(first)
-    assert "?after=2" in text(first)
-    nothing = boss.get(address, {"after": 2})
-    assert nothing.status_code == 200
-    assert 'id="L' not in text(nothing).partition("<p")[0]
-    lines(item.claim_id, "three", first=3)
-    item.delete()
-    screens.run(acme, id=item.claim_id, line_count=3)
-    last = boss.get(address, {"after": 2})
-    assert last.status_code == 286
-    assert 'id="L3"' in text(last)
-    assert 'id="L2"' not in text(last)
-    assert "every 1s" not in text(last)
-    assert "Succeeded" in text(last)
-    for part in ("lead", "steps", "attempts", "counters", "logcount"):
-        assert f'id="{part}"' in text(last)
 
 
 def test_a_link_to_a_line_opens_its_stretch_and_earlier_lines_are_loaded_on_demand(
@@ -141,7 +115,7 @@ def test_a_link_to_a_line_opens_its_stretch_and_earlier_lines_are_loaded_on_dema
     assert 'id="L1501"' not in above
     linked = text(boss.get(f"/admin/run/{run.id}/", {"line": 12}))
     assert 'id="L1"' in linked
-    assert 'id="L12" class=" sel"' in linked
+    assert 'id="L12" class="sel"' in linked
 
 
 @pytest.mark.parametrize(
@@ -183,20 +157,6 @@ def test_attempts_and_a_late_result_are_explained(boss: Client, acme: Tenant):
     assert "seen 1,204, changed 31" in html
     assert "queue-1, 31 took it" in html
     assert 'aria-label="Attempt 1 from' in html
-
-
-def test_the_transcript_is_downloaded_as_plain_text(boss: Client, acme: Tenant):
-    run = screens.run(acme, line_count=2)
-    lines(run.id, "<script>alert(1)</script>", "two")
-    response = boss.get(f"/admin/run/{run.id}/transcript/")
-    body = b"".join(response.streaming_content).decode()
-    assert response["Content-Type"] == "text/plain; charset=utf-8"
-    assert response["X-Content-Type-Options"] == "nosniff"
-    assert response["Content-Disposition"] == f'attachment; filename="run-{run.id}.txt"'
-    assert [line.split(" ", 1)[1] for line in body.splitlines()[1:]] == [
-        "INFO <script>alert(1)</script>",
-        "INFO two",
-    ]
 
 
 @pytest.mark.parametrize("kind", ["live", "finished"])
@@ -288,8 +248,8 @@ def test_a_page_of_a_thousand_lines_costs_as_many_statements_as_one_of_one(
         lines(run.id, *map(str, range(count)))
         boss.get(f"/admin/run/{run.id}/")
         live.refresh()
-        # Session, user, the bell; item, run, item; attempts; late; median; lines.
-        with django_assert_num_queries(10):
+        # Session, user, the bell; item, run, item; attempts; late; median; lines, their levels.
+        with django_assert_num_queries(11):
             boss.get(f"/admin/run/{run.id}/")
 
 

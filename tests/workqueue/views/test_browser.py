@@ -133,8 +133,62 @@ def test_a_link_to_a_line_opens_it_wherever_it_stands(page: Page, acme: Tenant):
     expect(page.locator("#L12")).to_be_in_viewport()
     page.goto(f"/admin/run/{run.id}/")
     page.get_by_role("link", name="Load earlier").click()
-    expect(page.locator("#L501")).to_be_attached()
+    expect(page.locator("#L501")).to_be_attached(timeout=60_000)
     expect(page.locator("#log-lines > div[id^=L]")).to_have_count(2000)
+
+
+def test_text_is_looked_for_in_all_lines_and_stands_in_the_address(
+    page: Page, acme: Tenant
+):
+    run = screens.run(acme, line_count=2501)
+    write(run.id, 1, 2500)
+    write(run.id, 2501, 2501, level=logging.ERROR)
+    page.goto(f"/admin/run/{run.id}/")
+    page.get_by_label("Search in all lines").fill("number 77")
+    expect(page.locator("#log-lines > div[id^=L]")).to_have_count(11)
+    expect(page.locator("#L77")).to_be_visible()
+    page.reload()
+    expect(page.locator("#log-lines > div[id^=L]")).to_have_count(11)
+    page.get_by_role("button", name="Errors 1").click()
+    expect(page.get_by_text("No line matches.")).to_be_visible()
+    page.get_by_label("Search in all lines").fill("")
+    expect(page.locator("#L2501")).to_be_visible()
+    expect(page.locator("#log-lines > div[id^=L]")).to_have_count(1)
+
+
+def test_a_page_holds_three_thousand_lines_at_most(page: Page, acme: Tenant):
+    run = screens.run(acme, line_count=4500)
+    write(run.id, 1, 4500)
+    page.goto(f"/admin/run/{run.id}/")
+    shown = page.locator("#log-lines > div[id^=L]")
+    for first in (2501, 1501, 501):
+        page.get_by_role("link", name="Load earlier").click()
+        expect(page.locator(f"#L{first}")).to_be_attached(timeout=60_000)
+    expect(shown).to_have_count(3000)
+    expect(page.locator("#L3501")).to_have_count(0)
+    page.get_by_role("link", name="Load later").click()
+    expect(page.locator("#L4500")).to_be_attached(timeout=60_000)
+    expect(shown).to_have_count(3000)
+    numbers = shown.evaluate_all("lines => lines.map(line => Number(line.id.slice(1)))")
+    assert numbers == list(range(1501, 4501))
+
+
+def test_a_view_is_saved_and_what_it_shows_is_downloaded(page: Page, acme: Tenant):
+    screens.run(acme, outcome="failed", error="disk full")
+    screens.run(acme, summary="went well")
+    page.goto("/admin/audit/runs/?outcome=failed")
+    page.get_by_text("Save view…").click()
+    page.get_by_label("Name of the view").fill("Broken")
+    page.get_by_role("button", name="Save", exact=True).click()
+    tab = page.get_by_role("link", name="Broken", exact=True)
+    expect(tab).to_have_attribute("aria-current", "page")
+    with page.expect_download() as file:
+        page.get_by_role("link", name="CSV").click()
+    text = file.value.path().read_text(encoding="utf-8-sig")
+    assert "disk full" in text
+    assert "went well" not in text
+    page.get_by_role("button", name="Remove the view").click()
+    expect(tab).to_have_count(0)
 
 
 def test_failures_are_filtered_and_the_filter_is_a_link(page: Page, acme: Tenant):
