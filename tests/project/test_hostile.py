@@ -93,7 +93,8 @@ def test_what_is_asked_for_in_an_address_is_text_too(boss: Client):
         for value in (HOSTILE, "\x00", "\ud800", "9" * 5_000, "-1", "x" * 50_000):
             asked = {name: value for name in names if name}
             clean(boss.get(address, as_typed(asked)), address)
-            for name in names:
+            # One by one too, where a refusal of one could hide what another does.
+            for name in names if value == "\x00" else ():
                 clean(boss.get(address, as_typed({name: value})), f"{address}?{name}")
 
 
