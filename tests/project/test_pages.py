@@ -25,6 +25,7 @@ from audit import clock
 from audit.models import Run
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.notifications.models import WebNotification
+from scheduler.handlers.operations.models import BulkOperation
 from scheduler.models import Schedule
 from tests import factories
 from tests.project.test_browser import problems, site, visit  # noqa: F401
@@ -48,6 +49,8 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "tenant_id": lambda: Tenant.objects.filter(is_platform=False).latest("id").pk,
     "version": lambda: Setting.objects.earliest("version").version,
     "view_id": lambda: 1,  # only ever posted to
+    "operation.id": lambda: BulkOperation.objects.latest("id").pk,
+    "operation_stop.id": lambda: BulkOperation.objects.latest("id").pk,
     "node.id": lambda: Node.objects.latest("started_at").pk,
 }
 # No pages: the end of a session, parts for scripts, and addresses made of other addresses.
@@ -95,6 +98,16 @@ def rows(site: Callable[..., str]) -> None:  # noqa: F811
         created_at=clock.now(),
     )
     Membership.objects.create(user=factories.user("anna"), tenant=acme, role="operator")
+    BulkOperation.objects.create(
+        tenant=factories.platform(),
+        verb="cancel",
+        of="items",
+        asked_at=clock.now(),
+        at_most=10,
+        expected=3,
+        who="operator",
+        why="the provider is down",
+    )
     AccessAttempt.objects.create(
         username="mallory", ip_address="203.0.113.9", failures_since_start=5
     )
