@@ -53,6 +53,11 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "operation_stop.id": lambda: BulkOperation.objects.latest("id").pk,
     "node.id": lambda: Node.objects.latest("started_at").pk,
 }
+# What pages that ask before they act are asked for.
+QUERIES: dict[str, Callable[[], str]] = {
+    "items_act": lambda: f"?verb=cancel&item={WorkItem.objects.latest('id').pk}",
+    "operation_begin": lambda: "?of=items&verb=cancel",
+}
 # No pages: the end of a session, parts for scripts, and addresses made of other addresses.
 NO_PAGES = {"logout", "jsi18n", "autocomplete", "view_on_site", "app_list"}
 # What answers with these is no page: open to nobody, or a verb.
@@ -139,11 +144,8 @@ def pages(rows: None) -> list[str]:
     return shown
 
 
-# What the rows above do not have: a file on a disk, an item that was chosen.
-MISSING = {
-    "archival_archivefile_download": {404},
-    "items_act": {404},
-}
+# What the rows above do not have: a file on a disk.
+MISSING = {"archival_archivefile_download": {404}}
 
 
 def test_no_page_is_missing_from_the_walk(pages: list[str]) -> None:
@@ -215,6 +217,8 @@ def addresses() -> Iterator[Found]:
             except (LookupError, ObjectDoesNotExist) as problem:
                 unknown = f"{argument}: {problem}"
         address = "" if unknown else reverse(f"admin:{name}", kwargs=arguments)
+        if name in QUERIES:
+            address += QUERIES[name]()
         yield Found(name=name, address=address, unknown=unknown)
 
 
