@@ -91,7 +91,11 @@ def _label(page: Page, argument: str) -> str:
         meta = model._meta
         if name.startswith(f"{meta.app_label}_{meta.model_name}_"):
             return meta.label
-    stem = argument.removesuffix("_id") if argument.endswith("_id") else name
+    stem = (
+        argument.removesuffix("_id")
+        if argument.endswith("_id")
+        else name.partition("_")[0]
+    )
     for model in apps.get_models():
         if (model._meta.model_name or "").endswith(stem):
             return model._meta.label

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 
@@ -19,7 +20,12 @@ from workqueue import registry
 from workqueue.models import Tenant, WorkItem
 from workqueue.policy import WORKER_NODE_CONFIGURATION
 
-APPS = ("audit", "workqueue", "scheduler", "archival", "notifications")
+APPS = (
+    "audit",
+    "workqueue",
+    "scheduler",
+    *(name.rpartition(".")[2] for name in settings.DOMAIN_APPS),
+)
 # Rows that are made together with others, or that nobody shows.
 APART = {"workqueue.Tenant", "scheduler.MasterLease", "scheduler.BootstrapStep"}
 
@@ -93,6 +99,7 @@ TEXTS = (
 PLAIN: dict[str, Callable[[], Any]] = {
     "UUIDField": clock.uuid7,
     "DateTimeField": clock.now,
+    "BooleanField": bool,
     "GenericIPAddressField": lambda: "203.0.113.7",
     **dict.fromkeys(
         (
@@ -152,6 +159,10 @@ RULES: dict[str, Callable[[World], dict[str, Any]]] = {
         "state": "failed",
         "next_attempt_at": None,
         "finished_at": clock.now(),
+    },
+    "operations.BulkOperation": lambda world: {"tenants": [world.of.pk]},
+    "operations.BulkResult": lambda world: {
+        "target": str(world.one("workqueue.WorkItem").pk)
     },
     "archival.ArchivalPolicy": lambda world: {"record_type": "runs", "keep_days": 30},
 }
