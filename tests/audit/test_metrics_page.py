@@ -73,7 +73,7 @@ def test_one_tenant_and_one_handler_can_be_chosen(tenants):
     reader = signed_in(factories.superuser())
     assert "48</dd>" in said(reader, tenant="granite")
     assert "48</dd>" in said(reader, handler="tests.secret")
-    assert "No run ended" in said(reader, handler="tests.secret", tenant="acme")
+    assert "is summed up" in said(reader, handler="tests.secret", tenant="acme")
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_indexes_of_the_parent_are_those_of_every_month(past: None):
             for table in ("audit_run", "audit_run_2019_02")
         )
     assert of_parent == of_month
-    assert len(of_parent) == 6
+    assert len(of_parent) == 7
 
 
 # --- made by who needs them
