@@ -23,6 +23,7 @@ UNITS = {
     "h": 3600,
     "d": 86400,
 }  # seconds
+LONGEST = 5_000  # characters; SQLite refuses to look for 50,000 bytes
 _LENGTH = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([a-z]{1,3})\s*", re.ASCII)
 
 
@@ -36,6 +37,10 @@ def length(text: str) -> timedelta:
 
 class VisibleTextField(forms.CharField):
     """Text as the ledger keeps it: a NUL is looked for as the sign that stands for it."""
+
+    def __init__(self, **options: Any) -> None:
+        """As CharField; of at most LONGEST characters, unless a bound is given."""
+        super().__init__(**{"max_length": LONGEST, **options})
 
     def to_python(self, value: Any) -> str:
         """The text with what cannot be stored replaced, as `audit.text` does."""

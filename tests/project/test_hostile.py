@@ -65,6 +65,7 @@ def around(html: str, mark: str) -> str:
     return html[max(place - 200, 0) : place + 100]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("size", ["short", "a megabyte"])
 def test_every_page_shows_hostile_text_as_text(boss: Client, size: str):
     text = HOSTILE if size == "short" else HOSTILE + MEGABYTE

@@ -22,7 +22,10 @@ from tests.world import World
 from workqueue import live
 from workqueue.models import Tenant
 
-pytestmark = pytest.mark.django_db
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.django_db,
+]  # scope is the ORM's on both databases
 CANARY = "canary-7f3a"
 PLANTED = f"planted {CANARY}"
 PLATFORM = "platform-canary-91c2"
