@@ -19,8 +19,11 @@ from audit.rows import FailureRow
 READ = 5_000  # newest bad runs of each outcome
 SEARCHABLE = 4  # characters; a shorter text finds everything
 BAD = (Run.Outcome.FAILED, Run.Outcome.PARTIAL, Run.Outcome.ABANDONED)
-# What differs between two texts of the same error: numbers, ids, addresses in memory.
-_PARTICULAR = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d+")
+# What differs between two texts of the same error: addresses of e-mail and in memory,
+# ids, numbers.
+_PARTICULAR = re.compile(
+    r"[\w.+-]{1,64}@[\w.-]{1,255}|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d+"
+)
 _COLUMNS = ("id", "handler", "outcome", "tenant", "finished_at", "said")
 
 

@@ -99,6 +99,8 @@ def _find(name: str, sources: list[tuple[str, Mapping[str, str]]]) -> tuple[str,
                     f"cannot be read from {name}_FILE={path}: {reason}"
                 ) from None
         if text := values.get(name, "").strip():
+            if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+                raise ValueError("is no text in UTF-8")
             return text, source
     return "", "unset"
 

@@ -7,16 +7,19 @@ one more line. Everything may be repeated: what exists stays as it is.
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from project.modes import Process
+from project.upgrade import Refused
 from scheduler import override
 from workqueue.models import Tenant
 
 HOST = "127.0.0.1"
+EXIT_RUNNING = 75  # sysexits.h: EX_TEMPFAIL
 TENANTS = (
     ("acme", "Acme", "UTC"),
     ("fjord-bank", "Fjord Bank", "Europe/Oslo"),
@@ -52,7 +55,21 @@ class OutsideWorld:
 
     def __init__(self) -> None:
         self.folder = settings.VAR / "demo"
+        self._refuse_a_second()
         self.smtp, self.http = _free_port(), _free_port()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "smtp-port").write_text(str(self.smtp))
+
+    def _refuse_a_second(self) -> None:
+        """Refused: the demo runs already, and its channels would lead to the other's receiver."""
+        with suppress(OSError, ValueError):
+            port = int((self.folder / "smtp-port").read_text())
+            socket.create_connection((HOST, port), timeout=1).close()
+            raise Refused(
+                f"a demo runs in this folder already (its mail is taken on port {port}): stop it first, "
+                "or leave out --demo to run more processes beside it",
+                exit_code=EXIT_RUNNING,
+            )
 
     @property
     def process(self) -> Process:

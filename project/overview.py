@@ -213,8 +213,11 @@ def _lead(
         first = f"No worker is alive: {queue.waits}."
     elif not known.policy.start_workers:
         first = f"Work stands still: START_WORKERS_ON_MASTER is off, {queue.waits}."
+    elif any(row.scope == "everything" and row.holds(now) for row in known.pauses):
+        first = f"Work stands still: everything is paused, {queue.waits}."
     elif queue.oldest is None:
-        first = f"Work is moving: nothing {'is due' if queue.any_waits else 'waits'}."
+        what = "what waits is not due yet" if queue.any_waits else "nothing waits"
+        first = f"Work is moving: {what}."
     else:
         first = _moving(now - queue.oldest)
     return f"{first} {', '.join(rest)}." if rest else first

@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from project import sql
 from project.configuration import EXIT_CONFIGURATION
@@ -55,7 +55,9 @@ def wait_for_database() -> None:
                 cursor.execute(sql.PING)
             return
         except OperationalError as problem:
-            reason = str(problem).strip().splitlines()[-1]
+            reason = said_by(problem)
+        except DatabaseError as problem:  # a file of something else, for example
+            raise Refused(f"DATABASE_URL is wrong: {said_by(problem)}") from None
         finally:
             connection.close()
         if any(words in reason for words in WRONG_ADDRESS):
@@ -69,6 +71,14 @@ def wait_for_database() -> None:
             logger.warning("waiting for the database: %s", reason)
             said = True
         time.sleep(1)
+
+
+def said_by(problem: Exception) -> str:
+    """What the driver says, in one line: the server's own words, or how it was not reached."""
+    lines = [line.strip() for line in str(problem).strip().splitlines()]
+    fatal = [line for line in lines if "FATAL:" in line]
+    # "... failed: Connection refused", then a question to the reader on a line of its own.
+    return (fatal or lines or [type(problem).__name__])[0]
 
 
 def upgrade(*, environment: dict[str, str]) -> None:

@@ -43,7 +43,12 @@ def run_now(
         ):
             return False
         ledger.change(
-            who=who, origin=origin, subject=f"handler:{key}", verb="run now", why=why
+            who=who,
+            origin=origin,
+            subject=f"handler:{key}",
+            verb="run now",
+            new={"run": "asked for"},
+            why=why,
         )
         wake_servers()
     return True

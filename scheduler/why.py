@@ -98,23 +98,22 @@ def _eligible(asked: Question) -> Iterator[Finding]:
 
 
 def _paused(asked: Question) -> Iterator[Finding]:
+    for pause in filter(None, _pauses(asked)):
+        yield _reason(
+            "paused",
+            f"{_what(pause, asked)} is paused {_until(pause, asked)}, by {pause.who}: “{pause.reason}”.",
+        )
+
+
+def _pauses(asked: Question) -> tuple[PauseRow | None, PauseRow | None]:
+    """Of the handler or everything, and of the tenant."""
     live = asked.seen.live
-    for pause in (
-        pause_of(asked.row.key, live=live, now=asked.now),
-        next(
-            (
-                one
-                for one in live.pauses
-                if one.tenant_id == asked.tenant.pk and one.holds(asked.now)
-            ),
-            None,
-        ),
-    ):
-        if pause:
-            yield _reason(
-                "paused",
-                f"{_what(pause, asked)} is paused {_until(pause, asked)}, by {pause.who}: “{pause.reason}”.",
-            )
+    of_tenant = (
+        one
+        for one in live.pauses
+        if one.tenant_id == asked.tenant.pk and one.holds(asked.now)
+    )
+    return pause_of(asked.row.key, live=live, now=asked.now), next(of_tenant, None)
 
 
 def _items(asked: Question) -> Iterator[Finding]:
@@ -140,9 +139,11 @@ def _items(asked: Question) -> Iterator[Finding]:
                 "waits_for_time", f"Its item{name} waits for another {left}{said}."
             )
         else:
+            paused = any(_pauses(asked))
+            what = "the end of the pause" if paused else "a worker"
             yield _reason(
                 "waiting",
-                f"Its item{name} waits for a worker, enqueued {words.ago(item.enqueued_at, asked.now)}.",
+                f"Its item{name} waits for {what}, enqueued {words.ago(item.enqueued_at, asked.now)}.",
             )
 
 

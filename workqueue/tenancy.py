@@ -59,7 +59,7 @@ def create(
     """Make a tenant. Raises InvalidValues with a sentence per field."""
     row = Tenant(
         slug=slug.strip(),
-        name=text.gate(name.strip(), limit=200),
+        name=text.gate(" ".join(name.split())),
         time_zone=time_zone.strip(),
         modules=sorted(set(modules)),
         licence_expires_at=licence_expires_at,

@@ -53,6 +53,7 @@ def test_a_quiet_day_has_none():
     ("error", "searched"),
     [
         ("mail.internal:587 refused item 12", "mail.internal:"),
+        ("550 no mailbox nobody@acme.example", "no mailbox"),
         ("connection refused\nsecond line is longer by far", "connection refused"),
         ("0x1f 12 abc", ""),
         ("", ""),

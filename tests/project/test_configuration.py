@@ -54,6 +54,7 @@ def test_production_has_defaults_of_its_own(tmp_path):
         ("DJANGO_ENV", "prod", "must be one of development, production, test"),
         ("SERVER_TIME_ZONE", "Mars/Olympus", "is no time zone"),
         ("SERVER_TIME_ZONE", "../../etc/passwd", "is no time zone"),
+        ("EMAIL_FROM", "\udcff\udcfe", "EMAIL_FROM is no text in UTF-8"),
         ("DATABASE_LISTEN", "maybe", "DATABASE_LISTEN 'maybe' must be on or off"),
         ("BASE_URL", "millrace.example.com", "must be an address such as https://"),
         ("ARCHIVE_ROOT", "archive", "must be an absolute path"),

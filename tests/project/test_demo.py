@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from project import upgrade
+from project.demo import HOST, OutsideWorld
 from project.environment import VARIABLES
 from tests.processes import ROOT
 from tests.waiting import wait_until
@@ -165,3 +167,15 @@ def test_sigterm_stops_everything_in_order_and_in_time(demo):
         "process=web ended"
     )
     assert demo.get("/livez")[0] == 0
+
+
+def test_a_second_demo_in_the_same_folder_is_refused(settings, tmp_path):
+    settings.VAR = tmp_path
+    first = OutsideWorld()
+    with (
+        socket.create_server((HOST, first.smtp)),
+        pytest.raises(upgrade.Refused, match="a demo runs in this folder") as said,
+    ):
+        OutsideWorld()
+    assert said.value.exit_code == 75
+    OutsideWorld()  # the first has ended

@@ -143,7 +143,7 @@ def test_work_that_waits_for_too_long_is_said_to_be_behind(staff, acme):
 def test_a_retry_that_is_not_due_yet_is_not_late(staff, acme):
     working(acme)
     WorkItem.objects.update(not_before=clock.now() + timedelta(minutes=20))
-    assert "Work is moving: nothing is due." in text(staff)
+    assert "Work is moving: what waits is not due yet." in text(staff)
 
 
 def test_a_held_item_is_shown_with_what_to_do(staff, acme):

@@ -2,9 +2,10 @@
 
 import threading
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from project import upgrade
 from tests.waiting import wait_until
@@ -138,3 +139,25 @@ def test_a_server_that_refuses_is_not_waited_for(monkeypatch, settings, answer):
     ) as refused:
         upgrade.wait_for_database()
     assert refused.value.exit_code == 78
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "connection to server failed: Connection refused\n\tIs the server running?",
+            "connection to server failed: Connection refused",
+        ),
+        ('one\nFATAL:  database "x" is away', 'FATAL:  database "x" is away'),
+        ("", "OperationalError"),
+    ],
+)
+def test_of_what_the_driver_says_the_telling_line_is_kept(text, said):
+    assert upgrade.said_by(OperationalError(text)) == said
+
+
+def test_a_file_that_is_no_database_is_refused_in_one_line(monkeypatch):
+    broken = DatabaseError("file is not a database")
+    monkeypatch.setattr(upgrade.connection, "cursor", Mock(side_effect=broken))
+    with pytest.raises(upgrade.Refused, match="DATABASE_URL is wrong: file is not a"):
+        upgrade.wait_for_database()

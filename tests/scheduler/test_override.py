@@ -45,7 +45,9 @@ def test_run_now_is_a_request_in_a_row_and_a_change() -> None:
         "CHG-1",
     )
     assert schedule.run_requested_at is not None
-    assert changes() == [("ann", "handler:plain", "run now", None, None, "CHG-1")]
+    assert changes() == [
+        ("ann", "handler:plain", "run now", None, {"run": "asked for"}, "CHG-1")
+    ]
 
 
 def test_a_second_request_before_the_first_is_ticked_changes_nothing() -> None:
