@@ -2,9 +2,9 @@
 
 Django reads DATABASE_URL once per process. So the pytest that was started starts
 others with the same arguments, and says at the end what all did. A whole run has two
-processes per database: races, which mostly wait, and the rest, which computes, more
-nicely, so that the deadlines of races hold. A child knows what it is by
-MILLRACE_TESTS_CHILD.
+processes per database: races, which mostly wait, with the walks over all pages, which
+take as long as all else; and the rest, which computes, more nicely, so that the
+deadlines of races hold. A child knows what it is by MILLRACE_TESTS_CHILD.
 """
 
 import json
@@ -51,9 +51,8 @@ def belongs_elsewhere(item: pytest.Item) -> bool:
     marks = {mark.name for mark in item.iter_markers()}
     if marks & (DATABASES.keys() - {os.environ[CHILD]}):
         return os.environ[CHILD] not in marks
-    if os.environ[SHARE] != "all" and ("race" in marks) != (
-        os.environ[SHARE] == "races"
-    ):
+    beside = bool(marks & {"race", "walk"})
+    if os.environ[SHARE] != "all" and beside != (os.environ[SHARE] == "races"):
         return True
     return "once" in marks and SECOND in os.environ
 

@@ -18,7 +18,7 @@ from tests.screens import HOSTILE, LIVE
 from tests.world import World
 from workqueue import live
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.walk, pytest.mark.django_db]
 MEGABYTE = "x" * 1_000_000
 LIST_AT_MOST = 600_000  # bytes of a page without an id: it shows many rows
 PAGE_AT_MOST = 3_000_000  # bytes of one thing's page

@@ -23,6 +23,7 @@ from workqueue import live
 from workqueue.models import Tenant
 
 pytestmark = [
+    pytest.mark.walk,
     pytest.mark.once,
     pytest.mark.django_db,
 ]  # scope is the ORM's on both databases

@@ -35,7 +35,11 @@ from workqueue import policy
 from workqueue.models import Membership, Node, Pause, Setting, Tenant, WorkItem
 from workqueue.policy import WORKER_NODE_CONFIGURATION
 
-pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.walk,
+    pytest.mark.once,
+    pytest.mark.django_db(transaction=True),
+]
 
 # What an argument of this name stands for. `object_id`, `pk` and whatever the page of a
 # model calls it else: its first row.
