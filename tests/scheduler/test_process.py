@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db import OperationalError
 
 from audit import clock
@@ -70,7 +69,7 @@ def test_silent_processes_are_judged_only_by_one_that_may(
 def test_the_report_names_term_and_settings(ticker: Ticker) -> None:
     ticker.poll()
     report = ticker.report()
-    assert bool(report.pop("connections", None)) == (connection.vendor == "postgresql")
+    assert report.pop("connections")["outside"] >= 1
     assert report == {
         "term": 1,
         "settings_version": 0,
