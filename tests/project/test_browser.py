@@ -242,9 +242,7 @@ def test_rows_are_walked_selected_and_opened_by_keys(visit, site):
 def test_keys_lead_to_search_to_other_pages_and_to_their_own_list(visit, site):
     page = visit("runs")
     page.keyboard.press("/")
-    expect(
-        page.get_by_role("searchbox", name="Text in error")
-    ).to_be_focused()
+    expect(page.get_by_role("searchbox", name="Text in error")).to_be_focused()
     page.keyboard.type("gi?")  # inside a field they are letters
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.get_by_role("heading", level=1).click()
