@@ -10,6 +10,7 @@ import pytest
 from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
 
+from audit import clock
 from tests import databases, launcher
 from tests.processes import Process, run_manage
 from workqueue import live
@@ -88,9 +89,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 
 @pytest.fixture(autouse=True)
-def live_settings_of_this_test() -> None:
-    """What a test before this one saved would be believed for five seconds."""
+def nothing_of_the_test_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that it saved would be believed for five seconds, its clock for good."""
     live.forget()
+    monkeypatch.setattr(clock, "_anchor", None)
 
 
 # --- real processes

@@ -11,6 +11,7 @@ from django.db import connection
 
 from audit import clock, ledger, mask
 from audit.ledger import RunRecord
+from audit.transcript import Transcript
 
 type Make = Callable[..., RunRecord]
 
@@ -57,3 +58,9 @@ def plan(statement: str, params: Any = None) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {statement}", params)
         return "\n".join(row[0] for row in cursor.fetchall())
+
+
+@pytest.fixture
+def one() -> Transcript:
+    """A transcript of nobody's attempt."""
+    return Transcript(claim_id=clock.uuid7())

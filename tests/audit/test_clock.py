@@ -15,11 +15,6 @@ from tests.audit.conftest import plan
 MOMENT = datetime(2026, 3, 14, 15, 9, 26, 535897, tzinfo=UTC)
 
 
-@pytest.fixture(autouse=True)
-def no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_anchor", None)
-
-
 # --- this process's idea of database time
 
 

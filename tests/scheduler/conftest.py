@@ -90,3 +90,9 @@ def ticker(
     one.prepare()
     yield one
     one.drain()
+
+
+@pytest.fixture
+def rival(transactional_db: None) -> Election:
+    """Another process with the same host name and the same pid."""
+    return Election(me=node.register(kind="server", report={}))

@@ -77,3 +77,15 @@ def attempt(take: Callable[..., list[Claimed]], acme: Tenant) -> Callable[..., A
         )
 
     return make
+
+
+@pytest.fixture
+def ticking(settings: Any, transactional_db: None) -> Iterator[None]:
+    """The timetable of the scheduler's tests."""
+    settings.WORKQUEUE_HANDLERS = "tests.scheduler.timetable_for_tests.TIMETABLE"
+    settings.WORKQUEUE_HANDLERS_PACKAGE = "tests.scheduler.runs"
+    for cached in (registry.rows, registry.load, registry.due):
+        cached.cache_clear()
+    yield
+    for cached in (registry.rows, registry.load, registry.due):
+        cached.cache_clear()

@@ -1,11 +1,14 @@
 """Channels, notifications and contexts for the tests of this domain."""
 
 import itertools
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 from audit import clock
 from audit.clock import DatabaseNow
+from scheduler.handlers.notifications import deliver
+from scheduler.handlers.notifications.channels import border
 from scheduler.handlers.notifications.models import Channel, Notification
 from tests.scheduler.handlers.notifications.mail_server import MailServer
 from workqueue.context import Context
@@ -77,3 +80,33 @@ def make_due(*rows: Notification) -> None:
     Notification.objects.filter(pk__in=[row.pk for row in rows]).update(
         next_attempt_at=DatabaseNow()
     )
+
+
+class RateLimit:
+    """Always asks for a pause."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self, message: border.Message) -> str:
+        raise border.RateLimited(pause=timedelta(seconds=self.seconds))
+
+
+class FakeModule:
+    """A module of a kind that is not built yet."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.calls = 0
+
+    def opened(self, endpoint: border.Endpoint) -> Any:
+        return nullcontext(self._deliver)
+
+    def _deliver(self, message: border.Message) -> str:
+        self.calls += 1
+        return self.answer(message)
+
+
+def tenants_due() -> list[int]:
+    """Tenants that the probe names now."""
+    return [tenant_id for (tenant_id,) in deliver.due(clock.now())]
