@@ -70,7 +70,7 @@ def fixed() -> datetime | None:
 def at(moment: datetime) -> Iterator[None]:
     """Stop all clocks of this process at `moment`, the database's in statements too. Tests only."""
     global _fixed
-    before, _fixed = _fixed, moment
+    before, _fixed = _fixed, moment.astimezone(UTC)
     try:
         yield
     finally:

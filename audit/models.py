@@ -1,4 +1,5 @@
-"""The ledger's tables: append-only (but for Tally), plain values instead of foreign keys."""
+"""The ledger's tables: append-only, plain values instead of foreign keys. Beside them what is
+kept for their readers: counters, sums, and lists as somebody asked for them."""
 
 from django.conf import settings
 from django.db import models

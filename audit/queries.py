@@ -117,12 +117,6 @@ def runs(
     )
 
 
-def count(asked: RunFilter, *, tenants: frozenset[int] | None) -> keyset.Total | None:
-    """How many match, up to keyset.CAP. None: it could not be said in time."""
-    found = _asked(asked, tenants)
-    return keyset.Total(found=0) if found is None else keyset.count(found)
-
-
 def lines(claim_id: UUID, *, after: int, limit: int) -> list[transcript.LineRow]:
     """The lines behind number `after`, of a run that goes on or has ended, long or short."""
     since = _since([claim_id])

@@ -6,7 +6,7 @@ reader's tenants by id.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -47,12 +47,12 @@ class List:
     rows: QuerySet[Any]
     file: export.Export
     ready_made: tuple[tuple[str, str], ...] = ()
-    sorts: tuple[str, ...] = field(default=())  # parameters besides the filters
+    sorts: tuple[str, ...] = ()  # parameters besides the filters
 
-    def asked(self, request: HttpRequest, query: QueryDict | None = None) -> Filters:
+    def asked(self, request: HttpRequest) -> Filters:
         """The rows that this reader may see, and what was asked of them."""
         mine = scoped(self.rows.all(), page.tenants(request))
-        return self.filters(request.GET if query is None else query, queryset=mine)
+        return self.filters(request.GET, queryset=mine)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -42,8 +42,7 @@ def fetch_after(first: str, statement: str, params: Mapping[str, Any]) -> list[A
         Cursor(raw) as two,
     ):
         one.execute(first, prepare=settings.DATABASE_LISTEN)
-        two.adapters.register_dumper(int, Int8BinaryDumper)
-        two.execute(statement, params, prepare=settings.DATABASE_LISTEN, binary=True)
+        _execute(two, statement, params, binary=True)
         return two.fetchall()
 
 
@@ -61,12 +60,17 @@ def _raw() -> Any:
 def _executed(
     statement: str, params: Mapping[str, Any], row: Callable[..., Any] | None
 ) -> Iterator[Cursor[Any]]:
-    raw, prepare = _raw(), settings.DATABASE_LISTEN
-    with connection.wrap_database_errors, Cursor(raw) as cursor:
-        # By the size of each number psycopg picks its type, and with each mix of types
-        # the server would parse another statement.
-        cursor.adapters.register_dumper(int, Int8BinaryDumper)
+    with connection.wrap_database_errors, Cursor(_raw()) as cursor:
         if row is not None:
             cursor.row_factory = lambda _: row
-        cursor.execute(statement, params, prepare=prepare, binary=row is not None)
+        _execute(cursor, statement, params, binary=row is not None)
         yield cursor
+
+
+def _execute(
+    cursor: Cursor[Any], statement: str, params: Mapping[str, Any], *, binary: bool
+) -> None:
+    # By the size of each number psycopg picks its type, and with each mix of types
+    # the server would parse another statement.
+    cursor.adapters.register_dumper(int, Int8BinaryDumper)
+    cursor.execute(statement, params, prepare=settings.DATABASE_LISTEN, binary=binary)

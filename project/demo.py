@@ -4,10 +4,10 @@ Domains fill in their own rows; they are found by dotted path, so that a new dom
 one more line. Everything may be repeated: what exists stays as it is.
 """
 
+import fcntl
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import cast
 
 from django.conf import settings
@@ -55,21 +55,25 @@ class OutsideWorld:
 
     def __init__(self) -> None:
         self.folder = settings.VAR / "demo"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._alone = (self.folder / "lock").open("w")  # held as long as this lives
         self._refuse_a_second()
         self.smtp, self.http = _free_port(), _free_port()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "smtp-port").write_text(str(self.smtp))
 
     def _refuse_a_second(self) -> None:
         """Refused: the demo runs already, and its channels would lead to the other's receiver."""
-        with suppress(OSError, ValueError):
-            port = int((self.folder / "smtp-port").read_text())
-            socket.create_connection((HOST, port), timeout=1).close()
+        try:
+            fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._alone.close()
             raise Refused(
-                f"a demo runs in this folder already (its mail is taken on port {port}): stop it first, "
-                "or leave out --demo to run more processes beside it",
+                "a demo runs in this folder already: stop it first, or leave out --demo to run more processes beside it",
                 exit_code=EXIT_RUNNING,
-            )
+            ) from None
+
+    def close(self) -> None:
+        """Let another demo begin."""
+        self._alone.close()
 
     @property
     def process(self) -> Process:

@@ -37,11 +37,15 @@ def launch(
             raise upgrade.Refused(
                 "--demo makes tenants and keeps their e-mails: not with DJANGO_ENV=production"
             )
+        # Holds its lock until the end.
+        outside = demo.OutsideWorld() if with_demo else None
         _prepare(mode, environment=given, check=check)
         # Before the demo, which has something to tell the administrator.
         first = mode.admin and mode.migrates
         password = welcome.administrator() if first else None
-        processes, more = _with_demo(mode, given) if with_demo else (mode.processes, {})
+        processes, more = mode.processes, dict[str, str]()
+        if outside:
+            processes, more = _with_demo(mode, given, outside), outside.lines
         if mode.admin:
             _prepare_admin(mode, password=password, more=more, say=say)
         connections.close_all()
@@ -69,13 +73,12 @@ def _prepare(
 
 
 def _with_demo(
-    mode: Mode, environment: dict[str, str]
-) -> tuple[tuple[Process, ...], dict[str, str]]:
-    """The demo's rows; the processes with the outside world first; lines for the banner."""
-    outside = demo.OutsideWorld()
+    mode: Mode, environment: dict[str, str], outside: demo.OutsideWorld
+) -> tuple[Process, ...]:
+    """The demo's rows; the processes with the outside world first."""
     demo.fill(outside)
     environment |= outside.environment
-    return (outside.process, *mode.processes), outside.lines
+    return (outside.process, *mode.processes)
 
 
 def _prepare_admin(

@@ -5,8 +5,7 @@ it. One that has not said so yet, or says it in a way of another release, counts
 what its kind needs.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from workqueue import connections
 from workqueue.models import Node
@@ -25,14 +24,7 @@ def may_open(kind: str, report: object) -> int:
     return need.size + need.overflow + OUTSIDE
 
 
-def by_kind(nodes: Iterable[tuple[str, object]]) -> Counter[str]:
-    """The sum of each kind, of (kind, report) pairs."""
-    found: Counter[str] = Counter()
-    for kind, report in nodes:
-        found[kind] += may_open(kind, report)
-    return found
-
-
 def wanted() -> int:
     """What the processes that are alive may open together. One query."""
-    return by_kind(Node.objects.alive().values_list("kind", "report")).total()
+    alive = Node.objects.alive().values_list("kind", "report")
+    return sum(may_open(kind, report) for kind, report in alive)

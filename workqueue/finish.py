@@ -98,7 +98,7 @@ def _close(
         returned = _return(back)
         if again_stored := [f for f, _ in back if f.attempt.claimed.id in returned]:
             _record(again_stored, node_id, node, finish_id)
-    lost = [f for f in kept if f.attempt.claimed.id not in returned]
+    lost = [f for f, _ in back if f.attempt.claimed.id not in returned]
     return lost, len(returned)
 
 

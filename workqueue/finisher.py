@@ -1,8 +1,9 @@
 """Group commit: finished attempts are stored a batch at a time, in a thread of its own.
 
 A batch is full at 400 items or 20 ms old; when nothing else is in hand it goes at
-once. Each round trip hands the interpreter over and back, so few large ones cost least. A batch that fails by deadlock or lost connection is repeated until it is stored,
-with the id under which a lost COMMIT reply is recognised.
+once. Each round trip hands the interpreter over and back, so few large ones cost least.
+A batch that fails by deadlock or lost connection is repeated until it is stored, with
+the id under which a lost COMMIT reply is recognised.
 """
 
 import logging

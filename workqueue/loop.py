@@ -10,6 +10,7 @@ import logging
 import os
 import random
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -139,4 +140,6 @@ def leave(exit_code: int) -> NoReturn:
     """
     connections.close_all()
     logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(exit_code)

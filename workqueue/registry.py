@@ -105,7 +105,6 @@ def title(key: str) -> str:
 
 
 @cache
-@cache
 def load(key: str) -> Run:
     """The function that runs a key, imported on first use. Raises UnknownHandler."""
     return cast(Run, _module(key).run)

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.house.sources import SOURCES, imports, name, tree
+from tests.house.sources import SOURCES, calls, imports, name, tree
 
 pytestmark = pytest.mark.once
 
@@ -51,3 +51,18 @@ def test_only_settings_reads_the_environment():
         and node.attr in ("environ", "getenv", "environb")
     }
     assert found <= ENVIRONMENT
+
+
+def test_every_change_says_what_was_or_what_is():
+    """Rule I14 of `checkinvariants`, before anybody breaks it."""
+    silent = [
+        f"{name(path)}:{call.lineno}"
+        for path in SOURCES
+        for called, call in calls(path)
+        if called == "change"
+        and isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "ledger"
+        and not {"old", "new"} & {keyword.arg for keyword in call.keywords}
+    ]
+    assert silent == []

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from project import upgrade
-from project.demo import HOST, OutsideWorld
+from project.demo import OutsideWorld
 from project.environment import VARIABLES
 from tests.processes import ROOT
 from tests.waiting import wait_until
@@ -172,10 +172,10 @@ def test_sigterm_stops_everything_in_order_and_in_time(demo):
 def test_a_second_demo_in_the_same_folder_is_refused(settings, tmp_path):
     settings.VAR = tmp_path
     first = OutsideWorld()
-    with (
-        socket.create_server((HOST, first.smtp)),
-        pytest.raises(upgrade.Refused, match="a demo runs in this folder") as said,
-    ):
+    with pytest.raises(
+        upgrade.Refused, match="a demo runs in this folder already"
+    ) as said:
         OutsideWorld()
     assert said.value.exit_code == 75
-    OutsideWorld()  # the first has ended
+    first.close()
+    OutsideWorld().close()

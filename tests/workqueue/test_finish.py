@@ -64,6 +64,18 @@ def test_a_worker_that_lost_its_claim_cannot_close_the_item(
     assert (late.claim_id, late.outcome) == (one.claimed.claim_id, "succeeded")
 
 
+@pytest.mark.parametrize("does", ["", "raise:ValueError", "again:5"])
+def test_whatever_a_lost_claim_ends_with_is_kept_as_a_late_result(
+    attempt: Make, me: Node, does: str
+) -> None:
+    one = attempt(does, retry_attempts=3)
+    WorkItem.objects.update(claim_id=uuid4())
+    close(ended(one), me=me)
+    assert LateResult.objects.get().claim_id == one.claimed.claim_id
+    assert not Run.objects.exists()
+    assert WorkItem.objects.get().status == "executing"
+
+
 def test_a_result_after_the_item_was_abandoned_is_kept_as_a_late_one(
     attempt: Make, me: Node
 ) -> None:

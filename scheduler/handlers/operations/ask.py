@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -56,7 +57,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     )
     if request.method != "POST" or problems:
         return _ask(request, draft, verb, seen, problems=problems)
-    return _started(request, draft, verb, seen)
+    return _started(draft, seen)
 
 
 def _draft(request: HttpRequest, *, of: str, verb: Verb) -> BulkOperation:
@@ -142,27 +143,26 @@ def _ask(
     )
 
 
-def _started(
-    request: HttpRequest, draft: BulkOperation, verb: Verb, seen: DryRun
-) -> HttpResponse:
+def _started(draft: BulkOperation, seen: DryRun) -> HttpResponse:
     """One operation for who operates all tenants; else one for each tenant."""
     draft.expected = seen.count
     if draft.tenants is None:
         start.start(draft, origin="admin")
         return redirect("admin:operation", draft.pk)
-    ids = seen.tenants & frozenset(draft.tenants)
-    made = [_of_tenant(draft, verb, each) for each in Tenant.objects.filter(id__in=ids)]
+    theirs = Tenant.objects.filter(id__in=seen.tenants.keys() & set(draft.tenants))
+    with transaction.atomic():  # all of them, or none
+        made = [_of_tenant(draft, each, rows=seen.tenants[each.pk]) for each in theirs]
     if len(made) == 1:
         return redirect("admin:operation", made[0].pk)
     return redirect("admin:operations")
 
 
-def _of_tenant(draft: BulkOperation, verb: Verb, tenant: Tenant) -> BulkOperation:
+def _of_tenant(draft: BulkOperation, tenant: Tenant, *, rows: int) -> BulkOperation:
     values = {
         field.attname: getattr(draft, field.attname)
         for field in BulkOperation._meta.concrete_fields
     }
     one = BulkOperation(**{**values, "tenant_id": tenant.pk, "tenants": [tenant.pk]})
-    one.expected = dry.look(one, verb).count
+    one.expected = rows
     start.start(one, origin="admin")
     return one

@@ -1,6 +1,7 @@
 """dry: what an operation would do, counted before anybody confirms it."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from audit import clock, keyset
@@ -8,6 +9,7 @@ from scheduler.handlers.operations import matching
 from scheduler.handlers.operations.matching import Row
 from scheduler.handlers.operations.models import BulkOperation
 from workqueue import registry
+from workqueue.models import WorkItem
 from workqueue.verbs import Verb
 
 LIMIT = 10_000  # rows of one operation
@@ -22,16 +24,17 @@ class DryRun:
 
     count: int  # at most LIMIT
     more: bool  # than LIMIT
-    fit: int  # in a state in which it can be done
+    fit: int  # it can be done to, as things stand
+    living: int  # runs whose item waits or executes already
     items: int  # different ones: runs of the same item enqueue it once
     handlers: tuple[tuple[str, int], ...]  # title, rows; most rows first
     sample: tuple[Row, ...]
-    tenants: frozenset[int]  # that have any of the rows
+    tenants: Mapping[int, int]  # id -> its rows
 
     @property
     def skipped(self) -> int:
-        """Rows that will be skipped, as far as their state says."""
-        return self.count - self.fit
+        """Rows that will be skipped for their state."""
+        return self.count - self.fit - self.living
 
 
 def look(operation: BulkOperation, verb: Verb) -> DryRun:
@@ -39,15 +42,29 @@ def look(operation: BulkOperation, verb: Verb) -> DryRun:
     found = _rows(operation)
     rows = found[:LIMIT]
     handlers = Counter(registry.title(row.handler) for row in rows)
+    fit = [row for row in rows if row.state in verb.states]
+    living = _living(fit) if operation.of == BulkOperation.Of.RUNS else set()
+    free = sum(row.key not in living for row in fit)
     return DryRun(
         count=len(rows),
         more=len(found) > LIMIT,
-        fit=sum(row.state in verb.states for row in rows),
+        fit=free,
+        living=len(fit) - free,
         items=len({row.key for row in rows}),
         handlers=tuple(handlers.most_common(GROUPS)),
         sample=tuple(rows[:SHOWN]),
-        tenants=frozenset(row.tenant_id for row in rows),
+        tenants=Counter(row.tenant_id for row in rows),
     )
+
+
+def _living(rows: Iterable[Row]) -> Set[tuple[int, str, str]]:
+    """The items of these runs that wait or execute: they are not enqueued twice. Held ones are released."""
+    keys = {row.key for row in rows}
+    live = WorkItem.objects.exclude(status=WorkItem.Status.HELD).filter(
+        tenant_id__in={tenant for tenant, _, _ in keys},
+        handler__in={handler for _, handler, _ in keys},
+    )
+    return keys & frozenset(live.values_list("tenant_id", "handler", "dedup_key"))
 
 
 def _rows(operation: BulkOperation) -> list[Row]:

@@ -43,6 +43,8 @@ def stop(operation: BulkOperation, *, who: str, origin: str, why: str) -> bool:
                 origin=origin,
                 subject=f"operation:{operation.pk} {operation.verb} {operation.of}",
                 verb="stopped",
+                old={"state": operation.state},
+                new={"state": "stopped"},
                 why=why,
                 tenant_id=None if operation.tenants is None else operation.tenant_id,
             )

@@ -165,12 +165,9 @@ def _one(request: HttpRequest, id: int) -> BulkOperation:
 
 
 def _may_stop(request: HttpRequest, found: BulkOperation, verb: Verb | None) -> bool:
-    going = verb is not None and not found.finished_at and not found.stopped_by
-    return (
-        going and access.may(request, verb.permission, found.tenant_id)
-        if verb
-        else False
-    )
+    if verb is None or found.finished_at or found.stopped_by:
+        return False
+    return access.may(request, verb.permission, found.tenant_id)
 
 
 def _item(found: BulkOperation) -> WorkItem | None:

@@ -10,7 +10,7 @@ from scheduler.handlers.operations.models import BulkOperation
 from tests import factories, screens
 from tests.scheduler.handlers.operations.conftest import HANDLER
 from workqueue import tenancy
-from workqueue.verbs import VERBS
+from workqueue.verbs import REPEAT, VERBS
 
 pytestmark = pytest.mark.django_db
 
@@ -50,3 +50,15 @@ def test_an_age_is_that_of_the_moment_at_which_it_was_asked(acme):
     assert matching.rows(one, limit=9).rows == ()
     one.asked_at = clock.now() + timedelta(minutes=5)
     assert len(matching.rows(one, limit=9).rows) == 1
+
+
+def test_runs_whose_item_lives_already_are_not_promised(acme):
+    for key in ("waits", "held", "gone"):
+        screens.run(acme, handler=HANDLER, dedup_key=key, outcome="failed")
+    screens.pending(acme, handler=HANDLER, dedup_key="waits")
+    screens.held(acme, handler=HANDLER, dedup_key="held")  # is released
+    one = draft()
+    one.of, one.verb, one.max_id = "runs", REPEAT.name, None
+    one.asked_at = clock.now() + timedelta(seconds=1)
+    seen = dry.look(one, REPEAT)
+    assert (seen.count, seen.fit, seen.living, seen.skipped) == (3, 2, 1, 0)
