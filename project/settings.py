@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "project.apps.ProjectConfig",
     "scheduler",
     *DOMAIN_APPS,
+    "jobworker",
     "workqueue",
     "audit",
     "django_tables2",
@@ -291,6 +292,8 @@ WORKER_DRAIN_TIMEOUT = timedelta(seconds=env.WORKER_DRAIN_TIMEOUT_S)
 WAKE_SOCKET: str = env.MILLRACE_WAKE_SOCKET or ""  # folder; "": no sockets
 WORKQUEUE_HANDLERS = "scheduler.timetable.TIMETABLE"
 WORKQUEUE_HANDLERS_PACKAGE = "scheduler.handlers"
+JOBWORKER_TYPES = "jobworker.dispatch.JOB_TYPES"
+JOBWORKER_JOBS_PACKAGE = "jobworker.jobs"
 AUDIT_NAMES = "workqueue.names"
 
 # --- handlers

@@ -39,10 +39,13 @@ def on_commit_notify() -> None:
     transaction.on_commit(notify)
 
 
-def notify() -> None:
-    """Wake those who wait for work. Returns at once. Call after the commit."""
+def notify(channel: str = CHANNEL) -> None:
+    """Wake those who wait for work. Returns at once. Call after the commit.
+
+    `channel`: of those who listen there only; where there is no LISTEN all are woken.
+    """
     if sources.by_database() or settings.WAKE_SOCKET:
-        _notifier.flag()
+        _notifier.flag(channel)
 
 
 def flush(timeout: float = 0.5) -> None:
@@ -57,15 +60,17 @@ class Notifier:
         """Nothing is flagged, nothing runs."""
         self._lock = threading.Lock()
         self._flagged = threading.Event()
+        self._channels: set[str] = set()
         self._sent = threading.Event()
         self._sent.set()
         self._thread: threading.Thread | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._failing = False
 
-    def flag(self) -> None:
+    def flag(self, channel: str = CHANNEL) -> None:
         """Ask for a notification."""
         self._sent.clear()
+        self._channels.add(channel)
         self._flagged.set()
         if self._thread is None or not self._thread.is_alive():
             with self._lock:
@@ -107,9 +112,15 @@ class Notifier:
                 return
 
     def _send_by_database(self) -> None:
-        if self._connection is None or self._connection.closed:
-            self._connection = connections.plain("notifier")
-        self._connection.execute(sql.NOTIFY, {"channel": CHANNEL})
+        while self._channels:
+            channel = self._channels.pop()
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = connections.plain("notifier")
+                self._connection.execute(sql.NOTIFY, {"channel": channel})
+            except Exception:
+                self._channels.add(channel)  # once more on a new connection
+                raise
 
     def _drop(self) -> None:
         with suppress(Exception):

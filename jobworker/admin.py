@@ -1,0 +1,1 @@
+"""admin: what the job worker deploys, on the admin's own lists."""

@@ -1,0 +1,1 @@
+"""What long jobs do: one file per type, found through dispatch.py."""

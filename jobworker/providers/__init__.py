@@ -1,0 +1,1 @@
+"""The outside world of long jobs: programs, and what they ask of us."""

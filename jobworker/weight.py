@@ -1,0 +1,69 @@
+"""weight: how many jobs of this process are awake, and no more than the pool serves.
+
+A job awake needs connections; one asleep in `ctx.sleep` holds none. Who wakes up waits
+for weight before who is claimed anew, since claiming looks at `free`.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import connections
+
+
+class Weight:
+    """The weights of one process."""
+
+    def __init__(self) -> None:
+        """Nobody is awake; `allow` says how many may be."""
+        self._changed = threading.Condition()
+        self.usable = 1
+        self.awake = 0
+        self.waking = 0  # those that have slept and wait for weight
+
+    def allow(self, usable: int) -> None:
+        """So many may be awake. Fewer than are: nobody is stopped, nobody new begins."""
+        with self._changed:
+            self.usable = usable
+            self._changed.notify_all()
+
+    def free(self) -> int:
+        """How many more may be claimed now."""
+        with self._changed:
+            return max(0, self.usable - self.awake - self.waking)
+
+    def take(self) -> None:
+        """Begin a job."""
+        with self._changed:
+            self.awake += 1
+
+    def put(self) -> None:
+        """End a job."""
+        with self._changed:
+            self.awake -= 1
+            self._changed.notify_all()
+
+    def nudge(self) -> None:
+        """Let those that wait for weight look whether they are to stop."""
+        with self._changed:
+            self._changed.notify_all()
+
+    @contextmanager
+    def set_down(self, stop_waiting: Callable[[], bool]) -> Iterator[None]:
+        """Sleep inside: the calling thread's connections go back, and so does its weight.
+
+        Leaving waits for weight, unless `stop_waiting()`: a job that is to stop must not
+        wait for its turn to do so.
+        """
+        connections.close_all()
+        self.put()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.waking += 1
+                self._changed.wait_for(
+                    lambda: self.awake < self.usable or stop_waiting()
+                )
+                self.waking -= 1
+                self.awake += 1
