@@ -138,6 +138,13 @@ def lines(claim_id: UUID, *, after: int, limit: int) -> list[transcript.LineRow]
     ][:limit]
 
 
+def line_count(claim_id: UUID) -> int:
+    """How many lines of an attempt are stored."""
+    since = _since([claim_id])
+    found = Line.objects.filter(claim_id=claim_id)
+    return found.filter(at__gte=since).count() if since else 0
+
+
 def last_run(handler: str, *, tenant_id: int) -> RunRow | None:
     """The newest run of a handler for a tenant.
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from audit import clock
+from jobworker.models import Job
 from workqueue.models import Membership, Node, Tenant, WorkItem
 
 _numbers = itertools.count(1)
@@ -68,3 +69,31 @@ def item(of: Tenant, handler: str = "tests.noop", **values: Any) -> WorkItem:
         if name in fields
     }
     return WorkItem.objects.create(tenant=of, handler=handler, **{**times, **values})
+
+
+def job(of: Tenant, type: str = "act_light", **values: Any) -> Job:
+    """A pending job that was submitted a second ago."""
+    defaults: dict[str, Any] = {
+        "tenant_slug": of.slug,
+        "tier": "light",
+        "time_limit_s": 3600,
+        "created_at": clock.now() - timedelta(seconds=1),
+        "created_by": "test",
+        "origin": "command",
+    }
+    return Job.objects.create(tenant=of, type=type, **{**defaults, **values})
+
+
+def running_job(of: Tenant, by: Node, type: str = "act_light", **values: Any) -> Job:
+    """A job that the process claimed a moment ago."""
+    now = clock.now()
+    held: dict[str, Any] = {
+        "status": "running",
+        "claim_id": clock.uuid7(),
+        "node_id": by.pk,
+        "node": str(by),
+        **dict.fromkeys(
+            ("claimed_at", "started_at", "heartbeat_at", "progress_at"), now
+        ),
+    }
+    return job(of, type, **{**held, **values})

@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -19,7 +20,6 @@ from audit import clock
 from audit.capture import captured_by
 from workqueue import registry
 from workqueue.attempt import Attempt, Finished
-from workqueue.claim import Claimed
 from workqueue.context import Context, Outcome, text_of
 from workqueue.exceptions import ClaimLost
 
@@ -30,8 +30,8 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
     """Run the attempt's handler to its end."""
     attempt.started_at = clock.now()
     error = ""
-    door = _door()
-    _tidy(door.connections)
+    door = door_of_thread()
+    tidy(door.connections)
     door.attempt = attempt
     with captured_by(attempt.transcript.write):
         try:
@@ -45,7 +45,7 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
             error = f"{type(problem).__name__}: {text_of(problem)}"
             logger.error("%s", traceback.format_exc())
         door.attempt = None
-        _tidy(door.connections)
+        tidy(door.connections)
     return Finished(attempt, outcome, word, error, clock.now())
 
 
@@ -80,12 +80,37 @@ def _checked(outcome: object) -> Outcome:
     )
 
 
+class Named(Protocol):
+    """What log lines say of what runs."""
+
+    @property
+    def handler(self) -> str: ...  # timetable key or job type
+
+    @property
+    def tenant(self) -> str: ...  # slug
+
+    @property
+    def id(self) -> int | UUID: ...  # of the item or the job
+
+    @property
+    def claim_id(self) -> UUID: ...
+
+
+class Held(Protocol):
+    """A claim that a thread works on."""
+
+    closed: bool
+
+    @property
+    def claimed(self) -> Named: ...
+
+
 class Door:
     """Refuses the queries of a thread once its attempt is closed. Sees neither COMMIT nor COPY."""
 
     def __init__(self) -> None:
         """Stand before every connection of this thread; they stay the thread's own."""
-        self.attempt: Attempt | None = None
+        self.attempt: Held | None = None
         self.connections = connections.all()
         for connection in self.connections:
             connection.execute_wrappers.append(self)
@@ -100,7 +125,7 @@ class Door:
 _here = threading.local()
 
 
-def _door() -> Door:
+def door_of_thread() -> Door:
     """The door of this thread, made with its first run."""
     door: Door | None = getattr(_here, "door", None)
     if door is None:
@@ -108,13 +133,13 @@ def _door() -> Door:
     return door
 
 
-def claimed_here() -> Claimed | None:
+def claimed_here() -> Named | None:
     """What the calling thread runs now, for its log lines; None: nothing."""
     door: Door | None = getattr(_here, "door", None)
     return door.attempt.claimed if door and door.attempt else None
 
 
-def _tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:
+def tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:
     """Give connections back; what a handler left open is rolled back, never handed on."""
     for connection in mine:
         if connection.in_atomic_block or connection.needs_rollback:

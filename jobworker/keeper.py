@@ -1,0 +1,144 @@
+"""keeper: stores what running jobs have said, a batch at a time.
+
+One INSERT for the lines of all jobs of the process, five times a second at most, and a
+job's own row once a second or when its phase or progress changed. A thread of its own:
+a database that is slow must delay neither the claiming nor the heartbeat.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from django.db import (
+    DatabaseError,
+    DataError,
+    InterfaceError,
+    close_old_connections,
+    connections,
+    transaction,
+)
+
+from audit import clock, transcript
+from audit.text import gate, gate_json
+from jobworker.attempt import Attempt
+from jobworker.models import Job
+
+logger = logging.getLogger(__name__)
+
+EVERY = 0.2  # seconds between batches
+ROW_EVERY = 1.0  # seconds between updates of a job's row that tell nothing urgent
+
+
+class Keeper:
+    """The thread that stores lines, phases and progress."""
+
+    def __init__(self, *, running: Callable[[], Iterable[Attempt]]) -> None:
+        """`running`: the attempts of this process."""
+        self._running = running
+        self._some = threading.Event()
+        self._ended = threading.Event()
+        self._failing = False
+        self._thread = threading.Thread(target=self._loop, name="keeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """A job was begun."""
+        self._some.set()
+
+    def end(self) -> None:
+        """Stop; what is not stored yet is stored with the end of its job."""
+        self._ended.set()
+        self._some.set()
+        self._thread.join(2.0)
+
+    def _loop(self) -> None:
+        try:
+            while not self._ended.wait(EVERY):
+                attempts = list(self._running())
+                if not attempts:
+                    self._some.clear()
+                    close_old_connections()
+                    if not list(self._running()):
+                        self._some.wait()
+                    continue
+                self._store_all(attempts)
+        finally:
+            connections.close_all()
+
+    def _store_all(self, attempts: list[Attempt]) -> None:
+        # One whose end is being stored keeps its lines for that.
+        mine = [each for each in attempts if each.lock.acquire(blocking=False)]
+        try:
+            self._store(mine)
+            self._failing = False
+        except DataError:
+            logger.exception("lines could not be stored")
+            for each in mine:
+                each.transcript.dropped += len(each.unstored)
+                each.unstored = []
+        except (DatabaseError, InterfaceError) as problem:
+            if not self._failing:
+                text = " ".join(str(problem).split())[:300]
+                logger.warning("output is kept for later: %s", text)
+            self._failing = True
+            close_old_connections()
+        except Exception:  # nothing may end this thread
+            logger.exception("output could not be stored")
+        finally:
+            for each in mine:
+                each.lock.release()
+
+    def _store(self, attempts: list[Attempt]) -> None:
+        for each in attempts:
+            if not each.closed:
+                each.unstored += each.transcript.take()
+        lines = [line for each in attempts for line in each.unstored]
+        now = clock.steady()
+        told = [each for each in attempts if _tells(each, now)]
+        if not lines and not told:
+            return
+        with transaction.atomic():
+            transcript.store(lines)
+            for each in told:
+                _tell(each)
+        for each in attempts:
+            if each.unstored:
+                each.stored_lines += len(each.unstored)
+                each.lag_ms = (clock.now() - each.unstored[0].at) // timedelta(
+                    milliseconds=1
+                )
+                each.unstored = []
+        for each in told:
+            each.told_at = now
+
+
+def _tells(attempt: Attempt, now: float) -> bool:
+    """Whether its row is to be told how it goes."""
+    sign = attempt.context.sign
+    due = now - attempt.told_at >= ROW_EVERY
+    return sign.urgent or (due and (sign.pending or bool(attempt.unstored)))
+
+
+def _tell(attempt: Attempt) -> None:
+    """Its row. What is set meanwhile is told the next time."""
+    sign = attempt.context.sign
+    sign.urgent = sign.pending = False
+    last = attempt.unstored[-1].at if attempt.unstored else None
+    moments = [at for at in (sign.at, last) if at is not None]
+    values = {
+        "progress": sign.progress,
+        "phase": gate(sign.phase, limit=200),
+        "phases": gate_json(sign.phases),
+        "line_count": attempt.stored_lines + len(attempt.unstored),
+        "dropped_lines": attempt.transcript.dropped,
+        "output_lag_ms": attempt.lag_ms,
+        **({"progress_at": max(moments)} if moments else {}),
+    }
+    mine = Job.objects.running().filter(
+        id=attempt.job.id, claim_id=attempt.claimed.claim_id
+    )
+    mine.update(**values)

@@ -1,0 +1,294 @@
+"""The job worker's loop: re-read the caps, end what must end, claim what fits, report.
+
+Threads: this loop claims; each job has a thread of its own; the keeper stores output;
+the beat keeps the claims and judges others. Called by runjobworker. What must stay
+true: a claim only within the caps in force and the pool's reach; no stored value stops
+the loop; nothing starts on a beat that is too old.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from audit import clock
+from audit.transcript import Transcript
+from jobworker import programs, registry, run
+from jobworker.attempt import Attempt, Claim
+from jobworker.caps import Limits, limits
+from jobworker.claim import Fits, claim, give_back
+from jobworker.context import JobContext
+from jobworker.drain import drain
+from jobworker.holding import Holding
+from jobworker.keeper import Keeper
+from jobworker.look import Look, look
+from jobworker.models import Job
+from jobworker.reconcile import give_up, reconcile
+from jobworker.report import report_of, start_words
+from jobworker.submit import CHANNEL
+from jobworker.weight import Weight
+from workqueue import connections, node, reclaim, wakeup
+from workqueue.beat import Beat
+from workqueue.loop import Loop
+from workqueue.models import Node
+
+logger = logging.getLogger(__name__)
+
+IDLE = 4.0  # seconds between passes: with the reading, caps are in force within 5
+BUSY = 1.0  # seconds between passes while jobs run: a cancel is seen within 2
+CANCEL_PATIENCE = 200.0  # seconds that a job has to end; Packer alone is given 120
+LIMIT_PATIENCE = 90.0  # seconds
+
+
+class Supervisor(Loop):
+    """One job worker process."""
+
+    name = "jobworker"
+
+    def prepare(self) -> None:
+        """Register, fail what others left behind, and start the threads."""
+        connections.use_pool(kind="jobworker")
+        self.me = node.register(kind="jobworker", report={})
+        self.weight = Weight()
+        self.attempts: dict[Attempt, Attempt] = {}  # those that run
+        self.stuck: dict[Attempt, Attempt] = {}  # threads of ended ones that go on
+        self._doubtful: set[UUID] = set()  # claims whose reply was lost
+        self.seen: Look = look(self.me.id)
+        self._threads = self.seen.caps.ceiling()  # the one value that is not live
+        self.limits: Limits = self._limits()
+        holding = Holding(running=self.running)
+        self.beat = Beat(me=self.me, report=self.report, tasks=(holding, self._judge))
+        self.keeper = Keeper(running=self.running)
+        self.listener = wakeup.Listener(self.wake, channel=CHANNEL)
+        reconcile()
+        for part in (self.beat, self.keeper, self.listener):
+            part.start()
+        self.weight.allow(self.limits.usable)
+        logger.info("%s", start_words(self.limits))
+        self.beat.beat_now()
+
+    def poll(self) -> float:
+        """One pass."""
+        self._look()
+        self._end_what_must()
+        while not self.stopping.is_set() and self.beat.fresh() and self._claim():
+            pass
+        return BUSY if self.attempts else IDLE
+
+    def drain(self) -> None:
+        """Give what runs its time, give up the rest in order."""
+        self._in_order(partial(node.end, self.me, status=Node.Status.DRAINING))
+        self.beat.beat_now()
+        left = drain(
+            self.running,
+            seconds=settings.WORKER_DRAIN_TIMEOUT.total_seconds(),
+            give_up=self._give_up,
+        )
+        self.keeper.end()
+        self.beat.stop()
+        self.listener.stop()
+        self._in_order(partial(node.end, self.me, text=f"drained, {left} given up"))
+        logger.info("job worker stopped node=%s given_up=%s", self.me.id, left)
+
+    def running(self) -> list[Attempt]:
+        """The attempts in hand."""
+        return list(self.attempts.copy())
+
+    def report(self) -> dict[str, object]:
+        """Written with each beat."""
+        return report_of(
+            limits=self.limits,
+            seen=self.seen,
+            running=self.running(),
+            stuck=len(self.stuck),
+            weight=self.weight,
+            draining=self.stopping.is_set(),
+        )
+
+    def _look(self) -> None:
+        """Read caps, pauses and cancels; bring the process to what they ask."""
+        before, self.seen = self.seen, look(self.me.id)
+        found = self._limits()
+        if found != self.limits:
+            self.limits = found
+            self.weight.allow(found.usable)
+            logger.info("%s", start_words(found))
+        if before.version != self.seen.version or before.adjusted != self.seen.adjusted:
+            for one in self.seen.adjusted:
+                logger.warning(
+                    "setting %s asked=%s used=%s: %s",
+                    one.key,
+                    one.asked,
+                    one.used,
+                    one.why,
+                )
+            self.beat.beat_now()  # the card follows at once
+        for each in self.running():
+            if each.claimed.claim_id in self.seen.cancelled:
+                each.stop("cancel", patience=CANCEL_PATIENCE)
+
+    def _limits(self) -> Limits:
+        caps = self.seen.caps
+        where = self.me.name.partition(",")[0]
+        lacking = programs.lacking(registry.rows(), caps, where=where)
+        return limits(caps, threads=self._threads, lacking=lacking)
+
+    def _end_what_must(self) -> None:
+        """Time limits; and jobs that were told to stop and do not."""
+        now = clock.steady()
+        for each in self.running():
+            if now >= each.deadline:
+                each.stop("limit", patience=LIMIT_PATIENCE)
+            if now >= each.stop_at and self._take_out(each):
+                self.stuck[each] = each
+                run.end_without_its_thread(each)
+                logger.error(
+                    "job does not stop, its thread is stuck job=%s", each.job.id
+                )
+
+    def _claim(self) -> bool:
+        """Claim and begin one job. False: nothing fits."""
+        tiers = self._tiers_with_room() if self.seen.waiting else []
+        if not tiers:
+            return False
+        fits = Fits(
+            tiers=tiers,
+            types=self._types(),
+            paused_tenants=self.seen.live.paused_tenants(),
+        )
+        if self._doubtful:
+            give_back(self._doubtful)
+            self._doubtful.clear()
+        claim_id = clock.uuid7()
+        try:
+            job = claim(fits, claim_id=claim_id, me=self.me, version=self.seen.version)
+            if job is not None:
+                self._begin(job, claim_id)
+        except Exception:
+            self._doubtful.add(claim_id)  # it never began: the next pass returns it
+            raise
+        return job is not None
+
+    def _tiers_with_room(self) -> list[str]:
+        running = self.running()
+        threads = self.limits.threads - len(running) - len(self.stuck)
+        if len(running) >= self.limits.total or not self.weight.free() or threads <= 0:
+            return []
+        tiers = self.limits.caps.tiers.items()
+        return [
+            tier
+            for tier, cap in tiers
+            if sum(each.job.tier == tier for each in running) < cap
+        ]
+
+    def _types(self) -> list[str]:
+        """Known here, paused by nobody, and not better run by a worker that has the program."""
+        elsewhere = (
+            _able_elsewhere(self.me.id) if programs.lacks(registry.rows()) else set()
+        )
+        return [
+            row.type
+            for row in registry.types().values()
+            if not self.seen.live.paused_handler(row.type)
+            and not (programs.missing(row) and row.type in elsewhere)
+        ]
+
+    def _begin(self, job: Job, claim_id: UUID) -> None:
+        claimed = Claim(job.id, job.type, job.tenant_slug, claim_id)
+        transcript = Transcript(claim_id=claimed.claim_id)
+        now = clock.now()
+        context = JobContext(
+            job_id=job.id,
+            type=job.type,
+            tenant_id=job.tenant_id,
+            tenant=job.tenant_slug,
+            claim_id=claimed.claim_id,
+            node=job.node,
+            now=now,
+            deadline=now + timedelta(seconds=job.time_limit_s),
+            transcript=transcript,
+            weight=self.weight,
+            save=partial(run.save, job.id, claimed.claim_id),
+            created_by=job.created_by,
+        )
+        attempt = Attempt(
+            job=job,
+            claimed=claimed,
+            context=context,
+            transcript=transcript,
+            deadline=clock.steady() + job.time_limit_s,
+        )
+        attempt.thread = threading.Thread(
+            target=run.run,
+            args=(attempt,),
+            kwargs={"ended": self._ended},
+            name=f"job {job.type}",
+            daemon=True,
+        )
+        self.weight.take()
+        self.attempts[attempt] = attempt
+        logger.info(
+            "job runner: claimed %s job %s… (tier=%s, in flight=%s)",
+            job.type,
+            str(job.id)[:4],
+            job.tier,
+            len(self.attempts),
+        )
+        try:
+            attempt.thread.start()
+        except RuntimeError:  # this machine starts no more threads
+            self._take_out(attempt)
+            raise
+        self.keeper.wake()
+
+    def _ended(self, attempt: Attempt) -> None:
+        """A job's thread has ended. In that thread."""
+        if not self._take_out(attempt):
+            self.stuck.pop(attempt, None)
+        self.wake()
+
+    def _take_out(self, attempt: Attempt) -> bool:
+        if self.attempts.pop(attempt, None) is None:
+            return False
+        self.weight.put()
+        return True
+
+    def _judge(self) -> None:
+        """Others that fell silent, and what stopped ones held. In the beat's thread."""
+        may_judge = self.beat.may_judge()
+        if may_judge and node.mark_silent():
+            reclaim.reclaim(claim_timeout=self.seen.live.policy.claim_timeout)
+        reconcile(may_judge=may_judge)
+
+    def _give_up(self, claims: list[UUID]) -> None:
+        """Mark them; no beat may come after that mark."""
+        self.beat.stop()
+        self._in_order(partial(give_up, claims))
+
+    def _in_order(self, act: Callable[[], object]) -> None:
+        """One step of the drain. Where the database is away, others do it for us in time."""
+        try:
+            act()
+        except (DatabaseError, InterfaceError) as problem:
+            text = " ".join(str(problem).split())[:300]
+            logger.warning("drain goes on without the database: %s", text)
+            close_old_connections()
+
+
+def _able_elsewhere(me: UUID) -> set[str]:
+    """Types that another live job worker has the programs for."""
+    found: set[str] = set()
+    others = Node.objects.alive().filter(kind=Node.Kind.JOBWORKER).exclude(pk=me)
+    for report in others.values_list("report", flat=True):
+        if isinstance(report, dict) and isinstance(report.get("types"), list):
+            lacks = report.get("lacks")
+            gone = lacks.values() if isinstance(lacks, dict) else ()
+            found |= {str(type) for type in report["types"]} - {
+                str(type) for types in gone for type in types
+            }
+    return found

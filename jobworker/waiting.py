@@ -1,0 +1,136 @@
+"""waiting: why a pending job waits, as a sentence.
+
+Asked of the pauses, the running jobs and what the workers say of themselves: which cap,
+which exclusive peer, paused, no worker for it. Reports are JSON of other releases too:
+whatever stands in them, a sentence comes out.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from audit import words
+from jobworker.models import Job
+from workqueue import live
+from workqueue.models import Node
+
+MOST = 3  # workers that are named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A live job worker, by its own report."""
+
+    name: str
+    used: Mapping[str, Any]  # caps as it uses them
+    usable: int | None  # jobs awake
+    asleep: int
+    types: frozenset[str] | None  # None: not said yet
+    lacks: Mapping[str, str]  # type -> the program that is missing
+    draining: bool
+    running: Counter[str]  # tier -> jobs
+
+    def refuses(self, job: Job) -> str:
+        """Why it does not take the job; "": it will, at its next pass."""
+        if self.draining:
+            return f"{self.name} is draining"
+        if program := self.lacks.get(job.type):
+            return f"{self.name} cannot serve {job.tier}: {program} is not installed"
+        cap = _number(self.used.get(job.tier))
+        if cap is not None and self.running[job.tier] >= cap:
+            if cap == 0:
+                return f"the cap {job.tier} is 0 on {self.name}"
+            return f"the cap {job.tier} = {cap} is reached on {self.name}"
+        total, all_running = _number(self.used.get("total")), self.running.total()
+        if self.usable is not None and all_running - self.asleep >= self.usable:
+            return f"{self.name} runs as many jobs as its connection pool serves, {self.usable}"
+        if total is not None and all_running - self.asleep >= total:
+            return f"the cap total = {total} is reached on {self.name}"
+        return ""
+
+
+def why(jobs: Sequence[Job], now: datetime) -> dict[UUID, str]:
+    """For each pending job of these why it waits. Three queries, however many jobs."""
+    waiting = [job for job in jobs if job.status == Job.Status.PENDING]
+    if not waiting:
+        return {}
+    running = list(
+        Job.objects.running().values_list(
+            "id", "exclusive", "node_id", "tier", "started_at"
+        )
+    )
+    peers = {group: (id, at) for id, group, _, _, at in running if group}
+    by_node: dict[UUID | None, Counter[str]] = {}
+    for _, _, node_id, tier, _ in running:
+        by_node.setdefault(node_id, Counter())[tier] += 1
+    alive = list(
+        Node.objects.alive().filter(kind=Node.Kind.JOBWORKER).order_by("host", "pid")
+    )
+    hosts = Counter(each.host for each in alive)
+    workers = [
+        _worker(
+            each,
+            name=each.host if hosts[each.host] == 1 else str(each),
+            running=by_node.get(each.id, Counter()),
+        )
+        for each in alive
+    ]
+    pauses = live.current()
+    return {
+        job.id: _why(job, workers, peers=peers, pauses=pauses, now=now)
+        for job in waiting
+    }
+
+
+def _why(
+    job: Job,
+    workers: Sequence[Worker],
+    *,
+    peers: Mapping[str, tuple[UUID, datetime | None]],
+    pauses: live.Live,
+    now: datetime,
+) -> str:
+    if pause := pauses.paused(job.type, job.tenant_id, now):
+        until = f" until {pause.until:%Y-%m-%d %H:%M} UTC" if pause.until else ""
+        return f"paused{until} by {pause.who}: “{pause.reason}”"
+    if not workers:
+        return "no job worker is alive; start one with manage.py runjobworker"
+    knowing = [one for one in workers if one.types is None or job.type in one.types]
+    if not knowing:
+        return f"no live job worker knows the type {job.type}; update the workers"
+    if job.exclusive and (peer := peers.get(job.exclusive)):
+        since = f" for {words.duration(now - peer[1])}" if peer[1] else ""
+        return f"one at a time: job {str(peer[0])[:8]}… of the group {job.exclusive} runs{since}"
+    refusals = [one.refuses(job) for one in knowing]
+    if all(refusals):
+        more = len(refusals) - MOST
+        tail = [f"and {more} more workers likewise"] if more > 0 else []
+        return "; ".join([*refusals[:MOST], *tail])
+    return "starts with the next pass"
+
+
+def _worker(node: Node, *, name: str, running: Counter[str]) -> Worker:
+    said = node.report if isinstance(node.report, dict) else {}
+    types, lacks, used = said.get("types"), said.get("lacks"), said.get("used")
+    return Worker(
+        name=name,
+        used=used if isinstance(used, dict) else {},
+        usable=_number(said.get("usable")),
+        asleep=_number(said.get("asleep")) or 0,
+        types=frozenset(map(str, types)) if isinstance(types, list) else None,
+        lacks={
+            str(type): str(program)
+            for program, names in (lacks if isinstance(lacks, dict) else {}).items()
+            if isinstance(names, list)
+            for type in names
+        },
+        draining=node.status == Node.Status.DRAINING or said.get("loop") == "draining",
+        running=running,
+    )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

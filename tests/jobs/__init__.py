@@ -1,0 +1,1 @@
+"""Job types of the tests, one file each."""
