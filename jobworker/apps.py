@@ -7,5 +7,9 @@ class JobworkerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the checks. Nothing is started: no thread, no connection."""
+        """Register the checks and the invariants. Nothing is started: no thread, no connection."""
         from jobworker import checks  # noqa: F401
+        from jobworker.invariants import RULES
+        from workqueue import invariants
+
+        invariants.add(RULES)

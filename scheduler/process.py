@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 
+from jobworker.reconcile import reconcile
 from scheduler import sql
 from scheduler.election import Election
 from scheduler.look import Look, look
@@ -17,6 +18,10 @@ from workqueue.beat import Beat
 from workqueue.loop import Loop
 
 logger = logging.getLogger(__name__)
+
+# Beats between looks for abandoned jobs: job workers look with every beat, but the last
+# of them may be the one that died.
+JOBS = 6
 
 
 class SchedulerProcess(Loop):
@@ -48,15 +53,18 @@ class SchedulerProcess(Loop):
         return seen
 
     def judge(self) -> None:
-        """Mark silent processes stopped, and return what they held. In the beat's thread.
+        """Mark silent processes stopped, return or fail what they held. In the beat's thread.
 
         A standby does so with every second beat: it has 45 transactions a minute in all.
         """
         self._beats += 1
         if self.election.term is None and self._beats % 2:
             return
-        if self.beat.may_judge() and node.mark_silent():
+        may_judge = self.beat.may_judge()
+        if may_judge and node.mark_silent():
             reclaim.reclaim(claim_timeout=self.live.policy.claim_timeout)
+        if self._beats % JOBS == 0:
+            reconcile(may_judge=may_judge)
 
     def report(self) -> dict[str, Any]:
         """Written with each beat."""

@@ -2,11 +2,11 @@
 
 Read-only. Called by `checkinvariants` and by the tests that kill processes. It reads the
 tables of the ledger and of the scheduler by name, since the queue imports neither; where
-the scheduler is not installed its rules are left out.
+the scheduler is not installed its rules are left out. An app above adds its own (`add`).
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,10 +14,11 @@ from typing import Any
 
 from django.apps import apps
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from audit import clock
 from workqueue import node, policy, sql
-from workqueue.models import Node
+from workqueue.models import Node, Setting
 from workqueue.policy import WorkerPolicy
 
 MOST = 50  # broken rows shown per rule
@@ -84,12 +85,19 @@ def check(*, hours: float = 24) -> list[Broken]:
     ]
 
 
+def add(rules: Iterable[Rule]) -> None:
+    """Ask these too. For an app's `ready`; more than once does no harm."""
+    RULES.extend(rule for rule in rules if rule not in RULES)
+
+
 def applicable() -> list[Rule]:
     """The rules whose tables exist here."""
     return [rule for rule in RULES if apps.is_installed(rule.needs)]
 
 
-def _by(statement: str) -> Question:
+def by(statement: str) -> Question:
+    """Ask one statement; it may use the instants of Moment.params."""
+
     def ask(moment: Moment) -> list[Row]:
         with connection.cursor() as cursor:
             cursor.execute(statement, moment.params())
@@ -103,12 +111,24 @@ def _by(statement: str) -> Question:
 def _policy_not_applied(moment: Moment) -> list[Row]:
     """Processes that report another version, or other values, than are stored."""
     newest = policy.history().first()
-    version = newest.version if newest else 0
+    wanted = policy.as_values(policy.resolve(newest.values if newest else {})[0])
+    others = Node.objects.exclude(kind=Node.Kind.JOBWORKER)
+    return not_applied(newest, wanted, among=others, moment=moment)
+
+
+def not_applied(
+    newest: Setting | None,
+    wanted: Mapping[str, Any],
+    *,
+    among: QuerySet[Node],
+    moment: Moment,
+) -> list[Row]:
+    """Of these processes those that report another version of a setting, or other values."""
     # A report is as old as the last beat.
     if newest and newest.at > moment.now - APPLIED_WITHIN - node.interval():
         return []
-    wanted = policy.as_values(policy.resolve(newest.values if newest else {})[0])
-    fresh = Node.objects.alive().filter(
+    version = newest.version if newest else 0
+    fresh = among.exclude(status=Node.Status.STOPPED).filter(
         heartbeat_at__gte=moment.now - 2 * node.interval()
     )
     return [
@@ -125,68 +145,68 @@ def _policy_not_applied(moment: Moment) -> list[Row]:
     ]
 
 
-RULES = (
+RULES = [
     Rule(
         id="I1",
         sentence="A slot is ticked once.",
-        ask=_by(sql.TICKED_TWICE),
+        ask=by(sql.TICKED_TWICE),
         needs="scheduler",
     ),
     Rule(
         id="I1",
         sentence="One item lives per tenant, handler and key.",
-        ask=_by(sql.LIVE_TWICE),
+        ask=by(sql.LIVE_TWICE),
     ),
     Rule(
         id="I2",
         sentence="What a tick enqueued is live or has a run.",
-        ask=_by(sql.ITEMS_LOST),
+        ask=by(sql.ITEMS_LOST),
         needs="scheduler",
     ),
-    Rule(id="I3", sentence="A claim holds one item.", ask=_by(sql.CLAIMED_TWICE)),
+    Rule(id="I3", sentence="A claim holds one item.", ask=by(sql.CLAIMED_TWICE)),
     Rule(
         id="I3",
         sentence="An item has a claim and a holder while it is executing, and only then.",
-        ask=_by(sql.CLAIM_AND_STATUS_DIFFER),
+        ask=by(sql.CLAIM_AND_STATUS_DIFFER),
     ),
-    Rule(id="I4", sentence="An attempt has one run.", ask=_by(sql.RUN_TWICE)),
+    Rule(id="I4", sentence="An attempt has one run.", ask=by(sql.RUN_TWICE)),
     Rule(
         id="I4",
         sentence="An attempt that has its run holds no item.",
-        ask=_by(sql.RECORDED_AND_HELD),
+        ask=by(sql.RECORDED_AND_HELD),
     ),
     Rule(
         id="I5",
         sentence="An item of a row that says fail is not run again after its process died.",
-        ask=_by(sql.STARTED_AGAIN),
+        ask=by(sql.STARTED_AGAIN),
     ),
     Rule(
-        id="I6", sentence="There is one lease.", ask=_by(sql.MASTERS), needs="scheduler"
+        id="I6", sentence="There is one lease.", ask=by(sql.MASTERS), needs="scheduler"
     ),
     Rule(
         id="I6",
         sentence="A term has one master.",
-        ask=_by(sql.TERM_TAKEN_TWICE),
+        ask=by(sql.TERM_TAKEN_TWICE),
         needs="scheduler",
     ),
     Rule(
         id="I6",
         sentence="A master writes nothing outside its term.",
-        ask=_by(sql.TICKED_OUTSIDE_ITS_TERM),
+        ask=by(sql.TICKED_OUTSIDE_ITS_TERM),
         needs="scheduler",
     ),
     Rule(
         id="I7",
         sentence="Attempts are counted, and after 3 recoveries an item is held.",
-        ask=_by(sql.COUNTED_WRONG),
+        ask=by(sql.COUNTED_WRONG),
     ),
     Rule(
         id="I8",
         sentence="An executing item has a live holder, or is returned in time.",
-        ask=_by(sql.NOBODY_HOLDS_IT),
+        ask=by(sql.NOBODY_HOLDS_IT),
     ),
-    Rule(id="I10", sentence="An item has a tenant.", ask=_by(sql.OF_NO_TENANT)),
-    Rule(id="I10", sentence="An item has one tenant.", ask=_by(sql.OF_TWO_TENANTS)),
+    Rule(id="I10", sentence="An item has a tenant.", ask=by(sql.OF_NO_TENANT)),
+    Rule(id="I10", sentence="An item has one tenant.", ask=by(sql.OF_TWO_TENANTS)),
     Rule(
         id="I11",
         sentence="Every process uses what is stored, clamped, within 10 s.",
@@ -195,14 +215,14 @@ RULES = (
     Rule(
         id="I12",
         sentence="A transcript has the lines that its run counts.",
-        ask=_by(sql.LINES_MISSING),
+        ask=by(sql.LINES_MISSING),
     ),
     Rule(
         id="I14",
         sentence="A change says who, what, and old or new.",
-        ask=_by(sql.CHANGED_BY_NOBODY),
+        ask=by(sql.CHANGED_BY_NOBODY),
     ),
-)
+]
 
 
 @contextmanager

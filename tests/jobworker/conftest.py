@@ -1,13 +1,20 @@
 """The tests' job types in place of the product's."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from jobworker import registry
+from audit import clock
+from audit.transcript import Transcript
+from jobworker import registry, run
+from jobworker.attempt import Attempt, Claim
+from jobworker.context import JobContext
 from jobworker.models import Job
 from jobworker.submit import submit
+from jobworker.weight import Weight
 from tests import factories
 from workqueue.models import Tenant
 
@@ -47,5 +54,37 @@ def submitted(acme: Tenant, job_types: None) -> Callable[..., Job]:
             origin="command",
             **more,
         )
+
+    return make
+
+
+@pytest.fixture
+def attempt(acme: Tenant, job_types: None) -> Callable[..., Attempt]:
+    """A running job of this process and its attempt, whose thread nobody started."""
+
+    def make(does: str = "", type: str = "act_light", **values: Any) -> Attempt:
+        node = factories.node("jobworker")
+        params = {"does": does, "lock": ""}
+        job = factories.running_job(acme, node, type, params=params, **values)
+        job.refresh_from_db()
+        claimed = Claim(job.id, job.type, job.tenant_slug, job.claim_id or job.id)
+        transcript, weight = Transcript(claim_id=claimed.claim_id), Weight()
+        weight.allow(1)
+        weight.take()
+        context = JobContext(
+            job_id=job.id,
+            type=job.type,
+            tenant_id=job.tenant_id,
+            tenant=job.tenant_slug,
+            claim_id=claimed.claim_id,
+            node=job.node,
+            now=clock.now(),
+            deadline=clock.now() + timedelta(seconds=job.time_limit_s),
+            transcript=transcript,
+            weight=weight,
+            save=partial(run.save, job.id, claimed.claim_id),
+        )
+        deadline = clock.steady() + job.time_limit_s
+        return Attempt(job, claimed, context, transcript, deadline)
 
     return make

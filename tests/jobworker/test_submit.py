@@ -1,0 +1,64 @@
+"""Submitting: a pending row and its Change, in the caller's transaction."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+
+from audit.models import Change
+from jobworker.exceptions import InvalidParams, Locked, UnknownType
+from jobworker.models import Job
+from jobworker.submit import submit
+from tests import factories
+from workqueue import wakeup
+from workqueue.models import Tenant
+
+Submit = Callable[..., Job]
+
+
+def test_a_job_has_the_rules_of_its_row_and_a_change_says_who(
+    submitted: Submit, acme: Tenant
+) -> None:
+    job = submitted("log:1", type="act_alone", priority=7, why="because")
+    assert (job.tier, job.exclusive, job.time_limit_s) == ("light", "alone", 3600)
+    assert (job.status, job.priority, job.subject) == ("pending", 7, "log:1")
+    assert job.created_at is not None
+    change = Change.objects.get(subject=f"job:{job.id}")
+    assert (change.verb, change.who, change.why) == ("submitted", "test", "because")
+    assert change.tenant_id == acme.id
+
+
+def test_it_joins_the_callers_transaction_and_wakes_workers_after_it(
+    submitted: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(wakeup, "notify", woken.append)
+    with transaction.atomic():
+        submitted()
+        transaction.set_rollback(True)
+    assert not Job.objects.exists()
+    assert woken == []
+    submitted()
+    assert woken == ["millrace_jobs"]
+
+
+def test_what_is_wrong_is_said_and_nothing_is_made(
+    acme: Tenant, submitted: Submit
+) -> None:
+    with pytest.raises(InvalidParams, match="no such parameter"):
+        submit("act_light", {"nonsense": 1}, tenant=acme, who="t", origin="command")
+    with pytest.raises(UnknownType, match="There are act_heavy"):
+        submit("nothing", {}, tenant=acme, who="t", origin="command")
+    assert not Job.objects.exists()
+    assert not Change.objects.exists()
+
+
+def test_a_second_unfinished_job_on_the_same_thing_is_refused_with_the_first_named(
+    submitted: Submit,
+) -> None:
+    first = submitted("log:1", lock="deployment:demo")
+    with pytest.raises(Locked, match=f"log:1 is locked by job {first.id} .*pending"):
+        submitted("log:1", lock="deployment:demo")
+    submitted("log:1", lock="deployment:demo", tenant=factories.tenant())
+    Job.objects.filter(pk=first.pk).update(status="succeeded")
+    submitted("log:1", lock="deployment:demo")

@@ -1,0 +1,51 @@
+"""Weight: who is awake, who sleeps, and who waits to wake up."""
+
+import threading
+
+import pytest
+
+from jobworker.weight import Weight
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.once
+
+
+def test_a_sleeper_has_no_weight_and_wakes_up_only_when_there_is_some() -> None:
+    weight, sleep, awake = Weight(), threading.Event(), threading.Event()
+    weight.allow(1)
+    weight.take()
+
+    def job() -> None:
+        with weight.set_down(lambda: False):
+            sleep.wait(10)
+        awake.set()
+
+    thread = threading.Thread(target=job)
+    thread.start()
+    wait_until(lambda: weight.free() == 1, within=5, what="weight is free")
+    weight.take()  # another job is claimed into it
+    sleep.set()
+    wait_until(lambda: weight.waking == 1, within=5, what="it wants to wake up")
+    assert not awake.is_set()
+    assert weight.free() == 0
+    weight.put()
+    assert awake.wait(5)
+    assert (weight.awake, weight.waking) == (1, 0)
+    thread.join(5)
+
+
+def test_who_wakes_up_comes_before_who_is_claimed_anew() -> None:
+    weight = Weight()
+    weight.allow(2)
+    weight.waking = 1
+    assert weight.free() == 1
+
+
+def test_who_is_to_stop_does_not_wait_for_weight() -> None:
+    weight = Weight()
+    weight.allow(1)
+    weight.take()
+    weight.take()
+    with weight.set_down(lambda: True):
+        pass
+    assert weight.awake == 2
