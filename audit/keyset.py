@@ -89,13 +89,22 @@ def page[Row: models.Model](
     sieve: Q | None = None,
     sift_ms: int = SIFT_MS,
     ascending: bool = False,
+    by_key: bool = False,
 ) -> Page[Row]:
     """The page behind a cursor; a cursor that cannot be read is the first page.
 
     `time`: the column or annotation that orders the list, newest or longest first
-    unless `ascending`. `sieve`: the conditions that no index serves.
+    unless `ascending`. `sieve`: the conditions that no index serves. `by_key`: the
+    primary key grows with `time` and gives the order, where no index has the time.
     """
-    walk = _Walk(queryset=queryset, time=time, sieve=sieve, sift_ms=sift_ms, size=size)
+    walk = _Walk(
+        queryset=queryset,
+        time=time,
+        sieve=sieve,
+        sift_ms=sift_ms,
+        size=size,
+        by_key=by_key,
+    )
     try:
         with patience(PAGE_MS):
             return walk.page(older=older, newer=newer, ascending=ascending)
@@ -110,6 +119,7 @@ class _Walk[Row: models.Model]:
     sieve: Q | None
     sift_ms: int
     size: int
+    by_key: bool
 
     def page(self, *, older: str, newer: str, ascending: bool) -> Page[Row]:
         onward, back = (newer, older) if ascending else (older, newer)
@@ -134,9 +144,16 @@ class _Walk[Row: models.Model]:
         sign, side = ("", "gt") if ascending else ("-", "lt")
         found = self.queryset
         if place is not None:
-            found = found.filter(_beyond(self.time, place, side))
+            found = found.filter(
+                Q(**{f"pk__{side}": place[1]})
+                if self.by_key
+                else _beyond(self.time, place, side)
+            )
         found = _sifted(found, self.sieve, self.sift_ms)
-        rows = list(found.order_by(f"{sign}{self.time}", f"{sign}pk")[: self.size + 1])
+        order = ("pk",) if self.by_key else (self.time, "pk")
+        rows = list(
+            found.order_by(*(f"{sign}{each}" for each in order))[: self.size + 1]
+        )
         if self.sieve is not None:
             # The newest row that was let through untried: all rows before it were tried,
             # in whatever order the planner read them.

@@ -179,7 +179,6 @@ class FailureRow:
     tenants: tuple[str, ...]  # slugs, each once
     by_hour: tuple[int, ...]  # oldest first, the last one ends now
     last_seen: datetime
-    sample: UUID  # claim id of the newest
 
 
 def _span(since: datetime | None, until: datetime | None) -> timedelta | None:

@@ -236,17 +236,19 @@ SELECT minute.start, count(run.finished_at), max(run.finished_at)
 """
 
 # The newest of each outcome by its own walk along the partial index, whose condition is
-# repeated so that the planner sees that it may.
+# repeated so that the planner sees that it may. Asked for as a range and in both columns'
+# order, as above: by equality it prefers to read all bad runs of all time by their item
+# (600 ms for 60 with 1,000,000 runs).
 NEWEST_BAD = """
 SELECT run.*
   FROM unnest(%(outcomes)s::text[]) AS bad(outcome)
  CROSS JOIN LATERAL (
-       SELECT id, handler, outcome, tenant, finished_at, left(error, 300) AS said
+       SELECT handler, outcome, tenant, finished_at, left(error, 300) AS said
          FROM audit_run
-        WHERE audit_run.outcome = bad.outcome
+        WHERE audit_run.outcome >= bad.outcome AND audit_run.outcome <= bad.outcome
           AND NOT (audit_run.outcome = 'succeeded')
           AND finished_at >= %(since)s::timestamptz
-        ORDER BY finished_at DESC
+        ORDER BY audit_run.outcome DESC, finished_at DESC
         LIMIT %(per)s) AS run
 """
 

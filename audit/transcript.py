@@ -1,6 +1,6 @@
 """transcript: the numbered lines of one attempt, from the logger to the ledger.
 
-Written by any thread of the attempt, taken once a second by whoever stores the lines
+Written by any thread of the attempt, taken twice a second by whoever stores the lines
 of long runs, closed by the finish. Memory is bounded: beyond the cap the first lines
 stay, the last ones are kept in a ring, and what lies between is counted. A line's
 number never changes, so a gap in the numbers is exactly what was left out.

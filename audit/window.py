@@ -1,9 +1,9 @@
 """window: a stretch of a transcript, of at most LINES lines, with what lies around it.
 
-A page shows the newest stretch and loads others on demand, so a hundred thousand
-lines cost as much as a thousand. The cursor is the line's number: a reload shows the
-same lines, and nothing is asked for twice. Text and level are looked for here, in all
-lines of the transcript and not only in those that a page has loaded.
+A page opens with the FIRST of them and loads others as its reader scrolls, so a
+hundred thousand lines cost as much as two hundred. The cursor is the line's number: a
+reload shows the same lines, and nothing is asked for twice. Text and level are looked
+for here, in all lines of the transcript and not only in those that a page has loaded.
 """
 
 import logging
@@ -18,7 +18,8 @@ from audit import clock, queries, transcript
 from audit.models import Line, Run
 from audit.transcript import LineRow
 
-LINES = 1000  # of a stretch
+FIRST = 200  # lines that a page opens with: they are in the way of its first paint
+LINES = 1000  # of any other stretch
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -84,33 +85,26 @@ class Sum:
 def tail(claim_id: UUID, *, wanted: Wanted = ALL) -> Window:
     """The newest lines."""
     end = _end(claim_id) if wanted else 0
-    newest = _before(claim_id, end + 1 if end else None, wanted)
-    more = len(newest) > LINES
-    above = newest[0].seq if more else 0
-    return _made(newest[-LINES:], above=above, last=end, wanted=wanted)
+    newest = _before(claim_id, end + 1 if end else None, wanted, FIRST)
+    above = newest[0].seq if len(newest) > FIRST else 0
+    return _made(newest[-FIRST:], above=above, last=end, wanted=wanted)
 
 
 def before(claim_id: UUID, seq: int, *, wanted: Wanted = ALL) -> Window:
     """The lines right above one."""
-    found = _before(claim_id, seq, wanted)
+    found = _before(claim_id, seq, wanted, LINES)
     above = found[0].seq if len(found) > LINES else 0
     return _made(found[-LINES:], above=above, begun=False, wanted=wanted)
 
 
 def after(claim_id: UUID, seq: int, *, wanted: Wanted = ALL) -> Window:
     """The lines below one, as far as they are written."""
-    # What is written meanwhile is behind `end`, so that it is not passed over.
-    end = _end(claim_id) if wanted else 0
-    found = _after(claim_id, seq, end, wanted)
-    below = len(found) > LINES
-    last = max(seq, end)
-    return _made(found[:LINES], above=seq, below=below, last=last, wanted=wanted)
+    return _below(claim_id, seq, wanted, LINES)
 
 
 def around(claim_id: UUID, seq: int) -> Window:
     """The lines from a little above one: what a link to a line opens."""
-    start = max(seq - LINES // 4, 0)
-    return after(claim_id, start)
+    return _below(claim_id, max(seq - FIRST // 4, 0), ALL, FIRST)
 
 
 def everything(claim_id: UUID) -> Iterator[LineRow]:
@@ -165,16 +159,27 @@ def _short(claim_id: UUID) -> list[LineRow]:
     return transcript.parse(short or "", claim_id)
 
 
+def _below(claim_id: UUID, seq: int, wanted: Wanted, most: int) -> Window:
+    # What is written meanwhile is behind `end`, so that it is not passed over.
+    end = _end(claim_id) if wanted else 0
+    found = _after(claim_id, seq, end, wanted, most)
+    below = len(found) > most
+    last = max(seq, end)
+    return _made(found[:most], above=seq, below=below, last=last, wanted=wanted)
+
+
 def _end(claim_id: UUID) -> int:
     """The number of the newest stored line; 0: none is, or it is a short transcript."""
     return newest(claim_id).last
 
 
-def _before(claim_id: UUID, seq: int | None, wanted: Wanted) -> list[LineRow]:
-    """The last LINES + 1 lines before one, or of all; oldest first."""
+def _before(
+    claim_id: UUID, seq: int | None, wanted: Wanted, most: int
+) -> list[LineRow]:
+    """The last `most` + 1 lines before one, or of all; oldest first."""
     stored = _stored(claim_id)
     found = wanted.among(stored if seq is None else stored.filter(seq__lt=seq))
-    rows = list(_rows(found.order_by("-seq")))
+    rows = list(_rows(found.order_by("-seq"), most))
     if rows or (wanted and stored.exists()):
         return rows[::-1]
     lines = [
@@ -182,22 +187,25 @@ def _before(claim_id: UUID, seq: int | None, wanted: Wanted) -> list[LineRow]:
         for line in _short(claim_id)
         if (seq is None or line.seq < seq) and wanted.takes(line)
     ]
-    return lines[-LINES - 1 :]
+    return lines[-most - 1 :]
 
 
-def _after(claim_id: UUID, seq: int, end: int, wanted: Wanted) -> list[LineRow]:
+def _after(
+    claim_id: UUID, seq: int, end: int, wanted: Wanted, most: int
+) -> list[LineRow]:
+    """The first `most` + 1 lines behind one, up to `end`; oldest first."""
     if not wanted:
-        return queries.lines(claim_id, after=seq, limit=LINES + 1)
+        return queries.lines(claim_id, after=seq, limit=most + 1)
     if end:
         stored = _stored(claim_id).filter(seq__gt=seq, seq__lte=end)
-        return list(_rows(wanted.among(stored).order_by("seq")))
+        return list(_rows(wanted.among(stored).order_by("seq"), most))
     lines = (line for line in _short(claim_id) if line.seq > seq)
-    return [line for line in lines if wanted.takes(line)][: LINES + 1]
+    return [line for line in lines if wanted.takes(line)][: most + 1]
 
 
-def _rows(found: QuerySet[Line]) -> Iterator[LineRow]:
+def _rows(found: QuerySet[Line], most: int) -> Iterator[LineRow]:
     shown = found.values_list("claim_id", "seq", "at", "level", "text")
-    return (LineRow(*row) for row in shown[: LINES + 1])
+    return (LineRow(*row) for row in shown[: most + 1])
 
 
 def _made(

@@ -24,11 +24,17 @@ def changes(count: int, *, at: datetime = NOW) -> None:
     Change.objects.bulk_create(rows)
 
 
-def walk(direction: str, cursor: str = "", size: int = 3) -> list[list[str]]:
+def walk(
+    direction: str, cursor: str = "", size: int = 3, by_key: bool = False
+) -> list[list[str]]:
     pages = []
     while True:
         found = keyset.page(
-            Change.objects.all(), time="at", size=size, **{direction: cursor}
+            Change.objects.all(),
+            time="at",
+            size=size,
+            by_key=by_key,
+            **{direction: cursor},
         )
         pages.append([row.subject for row in found.rows])
         cursor = getattr(found, direction)
@@ -41,6 +47,18 @@ def test_rows_of_the_same_instant_are_all_shown_once():
     pages = walk("older")
     assert [len(page) for page in pages] == [3, 3, 3, 1]
     assert sorted(chain.from_iterable(pages)) == sorted(map(str, range(10)))
+
+
+def test_by_key_rows_come_in_the_order_in_which_they_were_made():
+    changes(4, at=NOW + timedelta(seconds=1))
+    changes(3)
+    pages = walk("older", by_key=True)
+    assert [len(page) for page in pages] == [3, 3, 1]
+    made = Change.objects.order_by("-pk").values_list("subject", flat=True)
+    assert list(chain.from_iterable(pages)) == list(made)
+    oldest = Change.objects.earliest("pk")
+    back = walk("newer", f"{oldest.at.isoformat()}_{oldest.pk}", by_key=True)
+    assert sorted(chain.from_iterable(back)) == sorted(made[:6])
 
 
 def test_newer_leads_back_to_the_newest_page_and_that_one_is_whole():

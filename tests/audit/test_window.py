@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "LINES", 10)
+    monkeypatch.setattr(window, "FIRST", 10)
+    monkeypatch.setattr(window, "LINES", 15)
 
 
 def stored(count: int, *, without: range = range(0)) -> UUID:
@@ -54,16 +55,16 @@ def test_loading_earlier_reaches_the_first_line_without_a_gap_or_a_double():
 
 
 def test_following_goes_on_behind_the_last_line():
-    claim = stored(12)
+    claim = stored(18)
     first = window.after(claim, 0)
-    assert first.below
+    assert (first.below, len(first.lines)) == (True, 15)
     second = window.after(claim, first.last)
     assert (numbers(first) + numbers(second), second.below) == (
-        list(range(1, 13)),
+        list(range(1, 19)),
         False,
     )
     nothing = window.after(claim, second.last)
-    assert (nothing.lines, nothing.last) == ((), 12)
+    assert (nothing.lines, nothing.last) == ((), 18)
 
 
 def test_a_link_to_a_line_opens_a_little_above_it():

@@ -1,12 +1,13 @@
 // A run's transcript: follow the end and let go when the reader scrolls up, look for text and level in all lines,
-// load stretches above and below, open a line that is linked but not loaded, wrap. However many lines there are,
-// at most MOST stand in the page: what is added at one end makes room at the other.
+// load stretches above and below as the reader comes near them, open a line that is linked but not loaded, wrap.
+// However many lines there are, at most MOST stand in the page: what is added at one end makes room at the other.
 const log = document.getElementById("log-lines");
 const follow = document.getElementById("log-follow");
 const form = document.getElementById("log-ask");
 const search = document.getElementById("log-search");
 const wrap = document.getElementById("log-wrap");
 const AT_END = 24; // px from the end that still count as the end
+const NEAR = 500; // px from lines that are not in the page at which they are loaded
 const MOST = 3000; // lines
 const PAUSE = 300; // ms after the last key until the text is looked for
 const HIDDEN = 5000; // ms between two questions of a page that nobody sees
@@ -79,17 +80,19 @@ async function load(side) {
   if (loading || !all.length) return;
   loading = true;
   const gap = marker(side);
-  const edge = side === "before" ? seq(all[0]) : seq(all[all.length - 1]);
+  const edge = side === "before" ? all[0] : all[all.length - 1];
   try {
-    const text = await fetched(query({ [side]: edge }));
-    const below = log.scrollHeight - log.scrollTop;
+    const text = await fetched(query({ [side]: seq(edge) }));
+    const place = edge.offsetTop - log.scrollTop;
     if (gap) gap.insertAdjacentHTML(side === "before" ? "afterend" : "beforebegin", text);
     gap?.remove();
     trim(side === "before" ? "after" : "before");
-    if (side === "before") log.scrollTop = log.scrollHeight - below;
+    log.scrollTop = edge.offsetTop - place; // what is looked at stays where it is
     htmx.process(log);
   } catch (problem) {
-    if (gap) gap.querySelector("a").textContent = `${problem.message}; try again`;
+    if (!gap) return;
+    gap.dataset.failed = "1"; // asked for again by a click, not by scrolling
+    gap.querySelector("a:last-child").textContent = `${problem.message}; try again`;
   } finally {
     loading = false;
   }
@@ -133,6 +136,9 @@ follow?.addEventListener("click", () => {
 log.addEventListener("scroll", () => {
   const away = log.scrollHeight - log.scrollTop - log.clientHeight;
   if (away > AT_END && following() && !log.dataset.moving) setFollow(false);
+  const side = log.scrollTop < NEAR ? "before" : away < NEAR ? "after" : "";
+  const gap = side && marker(side);
+  if (gap && !gap.dataset.failed) load(side);
 });
 log.addEventListener("click", (event) => {
   const gap = event.target.closest("a")?.closest("[data-load]");

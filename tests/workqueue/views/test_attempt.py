@@ -107,9 +107,9 @@ def test_a_link_to_a_line_opens_its_stretch_and_earlier_lines_are_loaded_on_dema
     run = screens.run(acme, line_count=2500)
     lines(run.id, *(f"text {n}" for n in range(1, 2501)))
     page = text(boss.get(f"/admin/run/{run.id}/"))
-    assert 'id="L1501"' in page
-    assert 'id="L1500"' not in page
-    assert "Lines 1 to 1,500" in page
+    assert 'id="L2301"' in page
+    assert 'id="L2300"' not in page
+    assert "Lines 1 to 2,300" in page
     above = text(boss.get(f"/admin/run/{run.id}/lines/", {"before": 1501}))
     assert 'id="L501"' in above
     assert 'id="L1501"' not in above
