@@ -79,10 +79,7 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
             request, declaration, typed=typed, why=why, problems={"": str(conflict)}
         )
     if saved.version == _seen(request):
-        messages.info(
-            request,
-            f"These values are version {saved.version} already: nothing was saved.",
-        )
+        messages.info(request, "Nothing was changed.")
     else:
         messages.success(
             request,

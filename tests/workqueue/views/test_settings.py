@@ -165,10 +165,22 @@ def test_who_saves_on_top_of_an_older_version_is_told(boss: Client):
     assert Setting.objects.count() == 1
 
 
-def test_saving_what_is_stored_writes_nothing(boss: Client):
-    policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="")
-    boss.post(PAGE, {**GOOD, "WORKER_CONCURRENCY": "20", "_version": "1"})
-    assert Setting.objects.count() == 1
+@pytest.mark.parametrize("versions", [0, 1])
+def test_saving_without_a_change_keeps_the_version_and_says_so(
+    boss: Client, versions: int
+):
+    if versions:
+        policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="")
+    form = {
+        **GOOD,
+        "WORKER_CONCURRENCY": "20" if versions else "10",
+        "_version": str(versions),
+        "why": "only looked",
+    }
+    html = text(boss.post(PAGE, form, follow=True))
+    assert "Nothing was changed." in html
+    assert "is saved" not in html
+    assert Setting.objects.count() == Change.objects.count() == versions
 
 
 def test_the_page_says_what_each_process_uses_and_why(boss: Client):
