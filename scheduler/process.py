@@ -37,7 +37,10 @@ class SchedulerProcess(Loop):
         self.beat.start()
         self.listener.start()
         logger.info(
-            "scheduler started node=%s handlers=%s", self.me.id, len(registry.rows())
+            "scheduler started node=%s handlers=%s settings_version=%s",
+            self.me.id,
+            len(registry.rows()),
+            self.live.version,
         )
 
     def look(self) -> Look:
