@@ -55,13 +55,36 @@ def start(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[s
             "production",
             "SECRET_KEY is not set; DJANGO_ENV=production needs it",
         ),
+        ("BIND", "203.0.113.1", "BIND '203.0.113.1' is no address of this machine"),
+        (
+            "DATABASE_URL",
+            "sqlite:////nowhere/db.sqlite3",
+            "the database /nowhere/db.sqlite3 cannot be written",
+        ),
+        (
+            "ARCHIVE_ROOT",
+            "/dev/null/archive",
+            "ARCHIVE_ROOT '/dev/null/archive' cannot be made: /dev/null is no folder",
+        ),
+        ("EMAIL_FROM", "a\nb@c.de", "EMAIL_FROM 'a\\nb@c.de' must be one line"),
+        ("METRICS_TOKEN", "a\rb", "METRICS_TOKEN must be one line"),
     ],
 )
-def test_a_wrong_variable_is_one_line_and_78(clean, name, value, sentence):
-    result = start({**clean, name: value})
-    assert result.returncode == 78, result.stderr
-    (line,) = result.stderr.strip().splitlines()
-    assert line.startswith(f"millrace: {sentence}")
+def test_what_start_refuses_showconfig_says_too_in_one_line_and_78(
+    clean, name, value, sentence
+):
+    for command in ("start", "showconfig"):
+        result = run_manage([command], env={**clean, name: value}, timeout=60)
+        assert result.returncode == 78, result.stderr
+        (line,) = result.stderr.strip().splitlines()
+        assert line.startswith(f"millrace: {sentence}")
+
+
+def test_showconfig_is_content_while_the_port_is_in_use(clean):
+    """It may be our own, of the very installation that is asked about."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        env = {**clean, "PORT": str(taken.getsockname()[1])}
+        assert run_manage(["showconfig"], env=env, timeout=60).returncode == 0
 
 
 def test_it_is_the_same_for_every_command_and_for_the_web_process(clean):
