@@ -1,6 +1,7 @@
 """What `start` refuses, in one line and with an exit code that a program can read."""
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from project.environment import VARIABLES
-from tests.processes import MANAGE, ROOT, run_manage
+from tests.processes import MANAGE, ROOT, Process, run_manage
 
 pytestmark = pytest.mark.once
 
@@ -85,6 +86,25 @@ def test_showconfig_is_content_while_the_port_is_in_use(clean):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         env = {**clean, "PORT": str(taken.getsockname()[1])}
         assert run_manage(["showconfig"], env=env, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_before_anything_runs_it_leaves_nothing_behind(
+    clean, tmp_path, number
+):
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    away = "postgresql://a:b@127.0.0.1:1/none"
+    env = {**clean, "DATABASE_URL": away, "TMPDIR": str(folder), "PORT": "18999"}
+    process = Process(["start"], env=env, log=tmp_path / "log")
+    try:
+        process.says("waiting for the database", within=60)
+        process.send(number)
+        assert process.wait(within=10) == 128 + number
+    finally:
+        process.end()
+    assert "Traceback" not in process.log
+    assert list(folder.iterdir()) == []
 
 
 def test_it_is_the_same_for_every_command_and_for_the_web_process(clean):
