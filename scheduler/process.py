@@ -67,6 +67,7 @@ class SchedulerProcess(Loop):
             "term": self.election.term,
             "settings_version": self.live.version,
             "handlers": list(registry.rows()),
+            "not_set": registry.not_set(),
             "connections": connections.report(),
             "loop": "draining" if self.stopping.is_set() else "running",
         }
