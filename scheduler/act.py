@@ -78,7 +78,6 @@ def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
         if sure
         else "",
         verb="Change the cadence",
-        leave="Leave it as it is",
         examples=EXAMPLES,
     )
 
@@ -126,7 +125,6 @@ def run_now(request: HttpRequest, line: Line) -> HttpResponse:
             "A tenant whose item is executing runs it once more afterwards.",
         ],
         verb="Run it now",
-        leave="Wait for its slot" if line.next else "Leave it",
     )
 
 
