@@ -83,7 +83,7 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
     else:
         messages.success(
             request,
-            f"Version {saved.version} is saved. Every process applies it within 5 s.",
+            f"Version {saved.version} is saved. Every process applies it within 5 s and says so with its next report.",
         )
     return redirect("admin:setting", slug)
 

@@ -200,7 +200,7 @@ def test_the_page_says_what_each_process_uses_and_why(boss: Client):
     html = text(boss.get(PAGE))
     for said in (
         "3 of 4\u00a0worker processes apply version 1",
-        "queue-2 still applies the defaults",
+        "queue-2 applied the defaults when it last reported",
         "on app-1, app-2, queue-1",
         "8 on queue-2",
         "Raise DB_POOL_SIZE or DB_MAX_OVERFLOW there.",
