@@ -16,7 +16,8 @@ Three places, by when a value has to be known:
 - **Environment variables**, before there is a database. Each can also be given as `NAME_FILE`, the path of a file that
   holds the value (the file wins), or as a line of `.env` in the project's folder (the environment wins). A change
   needs a restart. `manage.py showconfig` prints what a process sees and where it came from, secrets masked. A wrong or
-  missing value ends every command with one line that names it, and exit code 78.
+  missing value ends every command with one line that names it, and exit code 78. What this machine does not give (an address,
+  a folder) ends `start` and `showconfig` in the same way.
 - **Live settings**, in the admin under Global Settings > Settings. Every process applies a change within 5 seconds. Each
   version is kept and can be restored. A value out of bounds is refused with the range; one that got in by SQL is
   clamped, and the process's report says so.

@@ -41,6 +41,8 @@ class Variable:
 
     def parse(self, text: str) -> object:
         """The value that `text` stands for. ValueError: a sentence that says what would be right."""
+        if any(ord(character) < 32 or ord(character) == 127 for character in text):
+            raise ValueError("must be one line, without control characters")
         value = KINDS[self.kind](text)
         if self.choices and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}")

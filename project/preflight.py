@@ -1,4 +1,7 @@
-"""preflight: what would stop a process of `start` a second later, said in one line now."""
+"""preflight: what would stop a process of `start` a second later, said in one line now.
+
+What the machine does not give is asked by `showconfig` too, which says the same.
+"""
 
 import errno
 import logging
@@ -16,11 +19,19 @@ logger = logging.getLogger(__name__)
 
 
 def preflight(mode: Mode) -> None:
-    """Refused: the port is taken, or the database's folder cannot be written."""
-    if settings.SQLITE_FILE:
-        _check_folder(settings.SQLITE_FILE)
+    """Refused: the machine does not give what is asked for, or the port is taken."""
+    check_machine(mode)
     if mode.serves:
         _check_port(settings.BIND, settings.PORT)
+
+
+def check_machine(mode: Mode) -> None:
+    """Refused: a folder that cannot be one or be written, an address that is not here."""
+    if settings.SQLITE_FILE:
+        _check_folder(settings.SQLITE_FILE)
+    _check_archive(settings.ARCHIVE_ROOT)
+    if mode.serves:
+        _check_port(settings.BIND, 0)  # any port: only the address counts
 
 
 def system_checks() -> None:
@@ -48,6 +59,15 @@ def _check_folder(database: Path) -> None:
             f"the database {database} cannot be written ({problem.strerror}); "
             "correct the rights of its folder, or set DATABASE_URL=sqlite:////path/of/file"
         ) from None
+
+
+def _check_archive(root: Path) -> None:
+    """It is made when the first file is; what is in its way is there already."""
+    for path in (root, *root.parents):
+        if path.exists() and not path.is_dir():
+            raise Refused(
+                f"ARCHIVE_ROOT '{root}' cannot be made: {path} is no folder; set it to a folder"
+            )
 
 
 def _check_port(host: str, port: int) -> None:

@@ -134,7 +134,7 @@ class Supervisor:
     def _told_to_stop(self, number: int, _: object) -> None:
         self.signals += 1
         if self.signals > 1:  # drain no longer
-            self.exit_code = 1
+            self.exit_code = self.exit_code or 128 + number
             self.kill_at = time.monotonic() + AT_ONCE
             for child in self.children:
                 child.send(signal.SIGTERM)
@@ -193,7 +193,7 @@ class Supervisor:
                 )
                 child.killed = True
                 child.send(signal.SIGKILL)
-                self.exit_code = 1
+                self.exit_code = self.exit_code or 1
 
     def _sleep(self) -> None:
         """Until a signal, or the next thing that is due."""

@@ -19,7 +19,6 @@ from audit import clock, page
 from scheduler import board, override
 from scheduler.board import Line
 from scheduler.cadence import EXAMPLES
-from scheduler.exceptions import InvalidCadence
 from scheduler.forms import CadenceForm, Reasoned
 from workqueue import access
 
@@ -55,12 +54,13 @@ def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
     own = line.handler.cadence
     first = {"cadence": line.cadence}
     form = CadenceForm(request.POST or None, handler=line.handler, initial=first)
-    if (
-        request.method == "POST"
-        and form.is_valid()
-        and (said := _changed(request, line, form))
-    ):
-        return _done(request, line, said)
+    sure = ""
+    if request.method == "POST" and form.is_valid():
+        text = form.cleaned_data["cadence"]
+        if not text or not override.is_fast(text) or request.POST.get("sure") == text:
+            return _done(request, line, _changed(request, line, form))
+        sure = text  # asked once more, with what it costs
+    present = line.cadence and not line.problem
     return _ask(
         request,
         line,
@@ -71,29 +71,28 @@ def change_cadence(request: HttpRequest, line: Line) -> HttpResponse:
             f"Empty, or {own}, is the timetable\u2019s own."
             if own
             else "Empty makes it on demand again.",
+            *([override.cost(line.cadence, row=line.handler)] if present else []),
         ],
+        sure=sure,
+        asks=f"{override.cost(sure, row=line.handler)} Change it all the same?"
+        if sure
+        else "",
         verb="Change the cadence",
-        leave="Leave it as it is",
         examples=EXAMPLES,
     )
 
 
 def _changed(request: HttpRequest, line: Line, form: CadenceForm) -> str:
-    """Change it and say so; "" where it was refused, which the form then says."""
+    """Change it and say so."""
     title = line.handler.title
-    try:
-        changed = override.change_cadence(
-            line.handler.key,
-            cadence=form.cleaned_data["cadence"],
-            who=request.user.get_username(),
-            origin=ORIGIN,
-            why=form.cleaned_data["why"],
-        )
-    except InvalidCadence as refused:
-        form.add_error("cadence", str(refused))
-        return ""
-    if not changed:
-        return f"{title} has this cadence already."
+    if not override.change_cadence(
+        line.handler.key,
+        cadence=form.cleaned_data["cadence"],
+        who=request.user.get_username(),
+        origin=ORIGIN,
+        why=form.cleaned_data["why"],
+    ):
+        return f"Nothing was changed: {title} has this cadence already."
     return (
         f"The cadence of {title} is changed; the master takes it up at its next pass."
     )
@@ -126,7 +125,6 @@ def run_now(request: HttpRequest, line: Line) -> HttpResponse:
             "A tenant whose item is executing runs it once more afterwards.",
         ],
         verb="Run it now",
-        leave="Wait for its slot" if line.next else "Leave it",
     )
 
 

@@ -6,9 +6,8 @@ They translate and check words; the verbs they lead to stand in override.py.
 from typing import Any
 
 from django import forms
-from django.conf import settings
 
-from scheduler import cadence
+from scheduler import cadence, override
 from scheduler.exceptions import InvalidCadence
 from workqueue.registry import Handler
 
@@ -57,7 +56,7 @@ class CadenceForm(Reasoned):
         if not text or text == self.handler.cadence:
             return ""
         try:
-            cadence.parse(text, settings.TIME_ZONE)
+            override.check(text, row=self.handler)
         except InvalidCadence as problem:
             raise forms.ValidationError(str(problem)) from problem
         return text

@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 
-from audit import clock, ledger
+from audit import clock, ledger, words
 from scheduler import cadence as cadences
 from scheduler.election import wake_servers
 from scheduler.exceptions import HandlerPaused, InvalidCadence
@@ -18,7 +18,10 @@ from scheduler.plan import ON_DEMAND, pause_of
 from scheduler.tick import FAST
 from workqueue import live, registry
 from workqueue.live import PauseRow
+from workqueue.models import Tenant
 from workqueue.registry import Handler
+
+DAY = timedelta(days=1)
 
 
 def run_now(
@@ -90,10 +93,34 @@ def change_cadence(key: str, *, cadence: str, who: str, origin: str, why: str) -
     return True
 
 
+def is_fast(cadence: str) -> bool:
+    """Whether its ticks enqueue only for tenants that have work. Raises InvalidCadence."""
+    return cadences.parse(cadence, settings.SERVER_TIME_ZONE).period < FAST
+
+
+def cost(cadence: str, *, row: Handler) -> str:
+    """What a cadence asks of the workers here, in a sentence. Raises InvalidCadence."""
+    period = cadences.parse(cadence, settings.SERVER_TIME_ZONE).period
+    each, whom = 1, "for the platform"
+    if row.scope == "tenant":
+        each = Tenant.objects.active().filter(is_platform=False).count()
+        whom = f"with your {words.plural(each, 'tenant')}"
+    elif row.scope != "platform":
+        whom = "for each pair that it lists"
+    a_second, a_day = each / period.total_seconds(), round(each * (DAY / period))
+    often = f"{a_second:,.1f} items/s, ".replace(".0 ", " ") if a_second >= 0.1 else ""
+    probed = (
+        "Under 10\N{NO-BREAK SPACE}s a tick asks first who has work, and enqueues for those alone. "
+        if period < FAST
+        else ""
+    )
+    return f"{probed}{cadence} is at most {often}{words.plural(a_day, 'run')} a day {whom}."
+
+
 def check(cadence: str, *, row: Handler) -> None:
     """Whether a row may tick at this cadence. Raises InvalidCadence."""
     period = cadences.parse(cadence, settings.SERVER_TIME_ZONE).period
-    if period < FAST and registry.due(row.key) is None:
+    if is_fast(cadence) and registry.due(row.key) is None:
         raise InvalidCadence(
             f"{row.title} cannot say who has work, so it would run for every tenant every "
             f"{period / timedelta(seconds=1):g}\N{NO-BREAK SPACE}s. Enter 10s or more."

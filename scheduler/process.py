@@ -42,7 +42,10 @@ class SchedulerProcess(Loop):
         self.beat.start()
         self.listener.start()
         logger.info(
-            "scheduler started node=%s handlers=%s", self.me.id, len(registry.rows())
+            "scheduler started node=%s handlers=%s settings_version=%s",
+            self.me.id,
+            len(registry.rows()),
+            self.live.version,
         )
 
     def look(self) -> Look:
@@ -72,6 +75,7 @@ class SchedulerProcess(Loop):
             "term": self.election.term,
             "settings_version": self.live.version,
             "handlers": list(registry.rows()),
+            "not_set": registry.not_set(),
             "connections": connections.report(),
             "loop": "draining" if self.stopping.is_set() else "running",
         }

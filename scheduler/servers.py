@@ -48,7 +48,12 @@ class Mastership:
     @property
     def host(self) -> str:
         """The machine alone."""
-        return self.node.partition(",")[0]
+        return self.node.partition(", ")[0]
+
+    @property
+    def pid(self) -> str:
+        """Which of its processes."""
+        return self.node.partition(", ")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from workqueue.registry import ACTIVE, DAILY_RETRY, Condition, Handler
 # A condition on rows, not a missing row: the tick then says why nothing was enqueued.
 HEARTBEAT_SET = Condition(
     reason="HEARTBEAT_URL is not set",
+    setting="HEARTBEAT_URL",
     holds=lambda _: Q() if settings.HEARTBEAT_URL else Q(pk=-1),
 )
 

@@ -69,11 +69,11 @@ def node(request: HttpRequest, id: UUID) -> HttpResponse:
         raise Http404
     master = servers.mastership(now)
     row = servers.process(found, master, now=now) if found else None
-    host = row.host if row else events[0].node
+    name = f"{words.shown(found.host, limit=60)}, {found.pid}" if found else ""
     return page.render(
         request,
         "scheduler/node.html",
-        title=words.shown(host, limit=60),
+        title=name or words.shown(events[0].node, limit=80),
         lead="What this process is, what it reported, and its part in elections. Platform tenant only.",
         group="Audit",
         crumbs=(("Server Audit Logs", reverse("admin:nodes")),),

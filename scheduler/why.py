@@ -7,6 +7,9 @@ after them the facts: the next slot, the last tick, the last run.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.conf import settings
 
 from audit import clock, queries, words
 from scheduler.look import Look, look
@@ -89,12 +92,29 @@ def _scope(asked: Question) -> Iterator[Finding]:
 def _eligible(asked: Question) -> Iterator[Finding]:
     me = Tenant.objects.filter(pk=asked.tenant.pk)
     for condition in asked.row.eligible:
-        if not me.filter(condition.holds(asked.now)).exists():
+        where = ""
+        if condition.setting:
+            unmet, where = _not_set(condition.setting, asked)
+        else:
+            unmet = not me.filter(condition.holds(asked.now)).exists()
+        if unmet:
             yield _reason(
                 "not_eligible",
-                f"{asked.tenant.slug} is not eligible: {condition.reason}.",
+                f"{asked.tenant.slug} is not eligible: {condition.reason}{where}.",
             )
             return
+
+
+def _not_set(name: str, asked: Question) -> tuple[bool, str]:
+    """Whether a setting is missing, and where: the master's environment is what counts."""
+    lease = asked.seen.lease
+    holder = None if lease.free else lease.holder
+    master = Node.objects.filter(pk=holder).first() if holder else None
+    told = _report(master).get("not_set") if master else None
+    if isinstance(told, list):
+        return name in told, f" where the master runs ({lease.node})"
+    own = " in the environment of this command; no master tells what it has in its own"
+    return not getattr(settings, name), own
 
 
 def _paused(asked: Question) -> Iterator[Finding]:
@@ -301,9 +321,12 @@ def _fact(code: str, text: str) -> Finding:
     return Finding(code=code, text=text)
 
 
+def _report(node: Node) -> dict[str, Any]:
+    return node.report if isinstance(node.report, dict) else {}
+
+
 def _handlers(node: Node) -> list[str]:
-    report = node.report if isinstance(node.report, dict) else {}
-    return report.get("handlers") or []
+    return _report(node).get("handlers") or []
 
 
 def _what(pause: PauseRow, asked: Question) -> str:

@@ -199,7 +199,8 @@ def _moment(text: str) -> datetime:
 
 
 def _tell(found: Live, *, before: Live | None) -> None:
-    if before is None or found.version != before.version:
+    # The first is in the first line of processes that stay; a command is here and gone.
+    if before is not None and found.version != before.version:
         logger.info("settings version=%s in force", found.version)
     if before is None or found.adjusted != before.adjusted:
         for one in found.adjusted:

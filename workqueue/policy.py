@@ -135,10 +135,10 @@ def save(
     """Write a new version that holds exactly these values.
 
     `expected_version`: the version that the operator saw (0: none yet); VersionConflict
-    where it is no longer the newest. Saving what is stored anyway writes nothing.
+    where it is no longer the newest. Saving what is in force anyway writes nothing.
     """
     stored = clean(values, declaration=declaration)
-    write = partial(_write, declaration.name, stored, who=who, origin=origin, why=why)
+    write = partial(_write, declaration, stored, who=who, origin=origin, why=why)
     return write(verb="changed", expected_version=expected_version)
 
 
@@ -158,7 +158,7 @@ def restore(
     old = Setting.objects.get(name=declaration.name, version=version)
     values = old.values if isinstance(old.values, dict) else {"values": old.values}
     stored = clean(values, declaration=declaration)
-    write = partial(_write, declaration.name, stored, who=who, origin=origin, why=why)
+    write = partial(_write, declaration, stored, who=who, origin=origin, why=why)
     return write(
         verb="restored", expected_version=expected_version, restored_from=version
     )
@@ -172,7 +172,7 @@ def history(
 
 
 def _write(
-    name: str,
+    declaration: Declaration,
     stored: dict[str, Any],
     *,
     who: str,
@@ -182,17 +182,18 @@ def _write(
     expected_version: int | None,
     restored_from: int | None = None,
 ) -> Setting:
+    name = declaration.name
     for _ in range(SAVES_AT_ONCE):
-        newest = Setting.objects.newest(name)
-        version = newest.version if newest else 0
+        # Version 0, which is no row: nobody has saved anything, all is at its default.
+        newest = Setting.objects.newest(name) or Setting(name=name, version=0)
+        version, old = newest.version, newest.values
         if expected_version is not None and expected_version != version:
             raise VersionConflict(
-                f"Version {version} was saved by {newest.who if newest else 'nobody'} while you "
+                f"Version {version} was saved by {newest.who or 'nobody'} while you "
                 f"were looking at version {expected_version}. Nothing was overwritten: look at "
                 "what is stored now, and save again."
             )
-        old = newest.values if newest else {}
-        if newest and old == stored and restored_from is None:
+        if restored_from is None and _same(old, stored, declaration=declaration):
             return newest
         row = Setting(
             name=name,
@@ -220,6 +221,11 @@ def _write(
             continue  # somebody took this number between our look and our insert
         return row
     raise VersionConflict
+
+
+def _same(old: object, new: object, *, declaration: Declaration) -> bool:
+    """Whether both ask for the same values, and neither for one that is clamped."""
+    return clamp(old, declaration=declaration) == clamp(new, declaration=declaration)
 
 
 # --- for the engine

@@ -5,6 +5,7 @@ uses and what it had to change. Reports are JSON of other releases too: whatever
 stands in them, the page is shown.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,9 @@ def spread(
     """Who applies the newest version, and when the others will say that they do."""
     version = newest.version if newest else 0
     late = [each for each in processes if each.version != version]
-    due = [max(each.heartbeat_at + node.interval() - now, timedelta()) for each in late]
+    left = [each.heartbeat_at + node.interval() - now for each in late]
+    # Whole seconds, up: a beat is a little late, never early.
+    due = [timedelta(seconds=max(0, math.ceil(one.total_seconds()))) for one in left]
     return Spread(
         applying=len(processes) - len(late),
         count=len(processes),

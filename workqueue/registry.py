@@ -28,6 +28,7 @@ class Condition:
 
     reason: str  # counted on the tick and shown by `why`: "licence expired"
     holds: Callable[[datetime], Q]  # now -> the tenants that ARE eligible
+    setting: str = ""  # what it asks of the environment, which each process has its own
 
 
 ACTIVE = Condition(reason="inactive", holds=lambda _: Q(is_active=True))
@@ -102,6 +103,12 @@ def title(key: str) -> str:
     """What operators call it; the key itself where no row has it any more."""
     found = rows().get(key)
     return found.title if found else key
+
+
+def not_set() -> list[str]:
+    """Settings that conditions ask for and this process does not have; for its report."""
+    asked = {one.setting for row in rows().values() for one in row.eligible}
+    return sorted(name for name in asked if name and not getattr(settings, name, None))
 
 
 @cache

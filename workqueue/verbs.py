@@ -26,8 +26,8 @@ class Verb:
     question: str  # with {what}
     consequence: str
     button: str  # with {what}
-    keep: str  # the button that does nothing
     done: str  # with {count}
+    keep: str = ""  # the button that does nothing; "": the usual one
     noun: str = "item"  # what it is done to
     danger: bool = True
 
@@ -42,7 +42,7 @@ VERBS = {
         question="Cancel {what}?",
         consequence="What waits leaves the queue. What executes is asked to stop and does so at its next query; what it has committed stays, and its result does not count. Each is recorded as cancelled. The next slot enqueues the handler again.",
         button="Cancel {what}",
-        keep="Let it be",
+        keep="Let it run",
         done="{count} cancelled.",
     ),
     "retry": Verb(
@@ -54,7 +54,6 @@ VERBS = {
         question="Retry {what} now?",
         consequence="What waits for its next attempt, or for its time, is due at once; a worker claims it at its next look. What is due already stays where it is.",
         button="Retry {what} now",
-        keep="Let it wait",
         done="{count} due now.",
         danger=False,
     ),
@@ -67,7 +66,6 @@ VERBS = {
         question="Release {what}?",
         consequence="It goes back into the queue with a clean slate: its failures and recoveries are forgotten. If it stopped its worker before, it may do so again.",
         button="Release {what}",
-        keep="Keep it held",
         done="{count} back in the queue.",
         danger=False,
     ),
@@ -80,7 +78,6 @@ VERBS = {
         question="Drop {what}?",
         consequence="It leaves the queue without being run and is recorded as cancelled, with your reason. The next slot enqueues the handler again.",
         button="Drop {what}",
-        keep="Keep it held",
         done="{count} dropped.",
     ),
 }
@@ -94,7 +91,6 @@ REPEAT = Verb(
     question="Retry {what}?",
     consequence="The same item is enqueued again: the handler, tenant, own key and slot of the run. What lives already is not doubled: it is skipped and says so, and what is held is released. The runs themselves stay as they are.",
     button="Retry {what}",
-    keep="Leave it",
     done="{count} enqueued again.",
     noun="run",
     danger=False,

@@ -101,10 +101,11 @@ class Worker(Loop):
         for part in (self.beat, self.finisher, self.follower, self.listener):
             part.start()
         logger.info(
-            "worker started node=%s slots=%s handlers=%s",
+            "worker started node=%s slots=%s handlers=%s settings_version=%s",
             self.me.id,
             self.slots.offered,
             len(registry.rows()),
+            self._live.version,
         )
 
     def poll(self) -> float:

@@ -60,3 +60,14 @@ def test_every_command_in_the_documents_exists():
         for command in re.findall(r"manage\.py ([a-z_]+)", path.read_text())
     }
     assert found <= set(get_commands())
+
+
+def test_the_button_that_does_nothing_says_one_of_two_things():
+    """Beside the verb of a page that asks first: what runs, and all the rest."""
+    from workqueue import verbs
+
+    templates = "".join(p.read_text() for p in (ROOT / "templates").rglob("*.html"))
+    beside = r'<button class="mr-btn (?:primary|danger)">[^<]*</button>(?:\s*)<a class="mr-btn" href="[^"]*">([^<]*)</a>'
+    said = {*re.findall(beside, templates), *re.findall(r'keep="([^"]*)"', templates)}
+    said |= {one.keep for one in (*verbs.VERBS.values(), verbs.REPEAT) if one.keep}
+    assert said == {"Let it run", "Leave it as it is"}

@@ -60,6 +60,8 @@ def test_production_has_defaults_of_its_own(tmp_path):
         ("ARCHIVE_ROOT", "archive", "must be an absolute path"),
         ("FIELD_KEY", "short", "FIELD_KEY must be 32 bytes in URL-safe base64"),
         ("EMAIL_URL", "mail.example.com", "must be smtp://"),
+        ("BASE_URL", "https://a.de\nb", "must be one line"),
+        ("HEARTBEAT_TOKEN", "a\tb", "must be one line"),
     ],
 )
 def test_a_bad_value_is_named_with_what_would_be_right(tmp_path, name, text, right):

@@ -116,8 +116,11 @@ def test_the_first_sentence_says_that_work_is_moving_and_what_is_reduced(staff, 
         "Worker on queue-2 runs 8 items, not 12. Its pool of 12 connections serves 8."
         in said
     )
-    assert "app-1 Term 41" in said
-    assert "Standby app-2 , heartbeat" in said
+    master, standby, worker = Node.objects.order_by("host")
+    assert f"app-1 pid {master.pid} Term 41" in said
+    # Two processes of one host are told apart.
+    assert f"queue-2 Reduced worker, pid {worker.pid}, 3" in said
+    assert f"Standby app-2 , pid {standby.pid}, heartbeat" in said
 
 
 def test_no_master_is_the_first_thing_said(staff, acme):

@@ -153,13 +153,14 @@ def test_a_child_that_does_not_end_in_time_is_killed_and_the_code_says_so(superv
     assert "process=worker did not end in time: killed" in one.text
 
 
-def test_a_second_signal_ends_at_once(supervise):
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_at_once_and_the_code_names_it(supervise, second):
     one = supervise(("worker", STUBBORN, False), drain=600)
     one.says("worker runs")
     one.popen.terminate()
     one.says("worker told")
-    one.popen.terminate()
-    assert one.popen.wait(10) == 1
+    one.popen.send_signal(second)
+    assert one.popen.wait(10) == 128 + second
     assert one.text.count("worker told") == 2
 
 

@@ -89,6 +89,25 @@ def test_a_cadence_that_the_scheduler_refuses_is_refused_with_its_sentence(staff
     assert "Enter 10s or more" in response.content.decode()
 
 
+def test_a_cadence_under_10_s_is_asked_once_more_with_what_it_costs(timetable, client):
+    timetable(row("probed", cadence="15m"))
+    client.force_login(factories.superuser("operator"))
+    for number in range(12):
+        factories.tenant(f"tenant-{number}")
+    address = reverse("admin:timetable_cadence", args=["probed"])
+    said = client.get(address).content.decode()
+    assert "15m is at most 1,152\N{NO-BREAK SPACE}runs a day with your 12" in said
+    said = client.post(address, {"cadence": "1s", "why": "wave"}).content.decode()
+    assert "enqueues for those alone" in said
+    assert "1s is at most 12 items/s, 1,036,800\N{NO-BREAK SPACE}runs a day" in said
+    assert not Schedule.objects.exists()
+    # An answer about another cadence is none.
+    client.post(address, {"cadence": "2s", "why": "wave", "sure": "1s"})
+    assert not Schedule.objects.exists()
+    client.post(address, {"cadence": "1s", "why": "wave", "sure": "1s"})
+    assert Schedule.objects.get().cadence == "1s"
+
+
 @pytest.mark.parametrize("address", [RUN, CADENCE])
 def test_a_viewer_of_the_platform_changes_nothing_whatever_his_permissions(
     address, timetable, client

@@ -74,5 +74,6 @@ def test_the_report_names_term_and_settings(ticker: Ticker) -> None:
         "term": 1,
         "settings_version": 0,
         "handlers": [],
+        "not_set": [],
         "loop": "running",
     }

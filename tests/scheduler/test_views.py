@@ -174,6 +174,19 @@ def test_a_node_that_ended_long_ago_still_shows_its_log(timetable, staff):
     assert "SIGTERM" in text
 
 
+def test_processes_of_one_host_are_told_apart_by_kind_and_pid(timetable, staff):
+    pairs = [("server", 21), ("server", 22), ("worker", 23), ("worker", 24)]
+    nodes = [factories.node(kind, host="app-1", pid=pid) for kind, pid in pairs]
+    listed = staff.get(reverse("admin:nodes")).content.decode()
+    for (kind, pid), node in zip(pairs, nodes, strict=True):
+        assert (
+            f'Execution Logs<span class="visually-hidden"> of app-1, pid {pid}'
+            in listed
+        )
+        own = staff.get(reverse("admin:node", args=[node.id])).content.decode()
+        assert f"Execution logs of app-1, {pid}, {kind}" in own
+
+
 def test_a_node_that_never_was_does_not_exist(timetable, staff):
     assert staff.get(reverse("admin:node", args=[uuid4()])).status_code == 404
 

@@ -11,12 +11,13 @@ from audit import clock, ledger
 from audit.ledger import RunRecord
 from scheduler.election import Election
 from scheduler.models import Schedule, Tick
+from scheduler.timetable import HEARTBEAT_SET
 from scheduler.why import Finding, explain
 from tests import factories
 from tests.scheduler.timetable_for_tests import row
 from workqueue import live, pauses, policy
 from workqueue.exceptions import UnknownHandler
-from workqueue.models import Pause, Tenant
+from workqueue.models import Node, Pause, Tenant
 from workqueue.registry import ACTIVE, LICENSED, Handler
 
 type Timetable = Callable[..., tuple[Handler, ...]]
@@ -51,6 +52,36 @@ def reasons(tenant: Tenant, key: str = "plain") -> list[str]:
 def item(tenant: Tenant, **values: Any) -> None:
     factories.item(
         tenant, "plain", **{"tenant_slug": tenant.slug, "trigger": "slot", **values}
+    )
+
+
+@pytest.mark.parametrize("here", ["", "https://beat.example.com/x"])
+def test_what_a_row_asks_of_the_environment_is_judged_by_the_masters(
+    healthy: Tenant, timetable: Timetable, settings: Any, here: str
+) -> None:
+    """The shell in which somebody asks may have other variables, or none."""
+    settings.HEARTBEAT_URL = here
+    timetable(row("plain", scope="platform", eligible=(ACTIVE, HEARTBEAT_SET)))
+    platform, master = factories.platform(), Node.objects.get(kind="server")
+    master.report = {"not_set": ["HEARTBEAT_URL"]}
+    master.save()
+    assert (
+        why(platform)["not_eligible"].text
+        == f"platform is not eligible: HEARTBEAT_URL is not set where the master runs ({master})."
+    )
+    master.report = {"not_set": []}
+    master.save()
+    assert "not_eligible" not in why(platform)
+
+
+def test_without_a_master_that_tells_it_is_said_whose_environment_was_looked_at(
+    acme: Tenant, timetable: Timetable, settings: Any
+) -> None:
+    settings.HEARTBEAT_URL = ""
+    timetable(row("plain", scope="platform", eligible=(ACTIVE, HEARTBEAT_SET)))
+    assert (
+        "is not set in the environment of this command; no master tells"
+        in why(factories.platform())["not_eligible"].text
     )
 
 

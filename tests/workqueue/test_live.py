@@ -56,6 +56,18 @@ def test_settings_and_pauses_take_one_statement_in_five_seconds(
     assert live.current().policy.concurrency == 13
 
 
+def test_only_a_process_that_stays_says_which_version_is_in_force(
+    steady: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="workqueue.live")
+    live.current()  # all that a command asks
+    assert caplog.messages == []
+    policy.save({"WORKER_CONCURRENCY": 12}, **BY)
+    steady[0] += 6
+    live.current()
+    assert caplog.messages == ["settings version=1 in force"]
+
+
 def test_while_the_database_cannot_be_read_the_last_known_stays(
     steady: list[float],
     monkeypatch: pytest.MonkeyPatch,

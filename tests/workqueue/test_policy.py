@@ -86,10 +86,17 @@ def test_saving_writes_a_version_and_a_change_and_only_what_differs_from_the_def
     assert (change.who, change.why) == ("operator", "Monday's wave")
 
 
-def test_saving_what_is_stored_anyway_writes_nothing() -> None:
+def test_saving_what_is_in_force_anyway_writes_nothing() -> None:
+    assert policy.save({"WORKER_CONCURRENCY": "10"}, **BY).version == 0
     first = policy.save({"WORKER_CONCURRENCY": 12}, **BY)
     assert policy.save({"WORKER_CONCURRENCY": "12"}, **BY) == first
     assert Change.objects.count() == 1
+    # A default that somebody wrote by SQL is the default all the same.
+    Setting.objects.update(values={"WORKER_CONCURRENCY": 10})
+    assert policy.save({}, **BY).version == 1
+    # A value that is clamped is not what is in force: saving it anew mends it.
+    Setting.objects.update(values={"WORKER_CONCURRENCY": 9_000})
+    assert policy.save({"WORKER_CONCURRENCY": 500}, **BY).version == 2
 
 
 def test_the_second_of_two_savers_is_told_and_nothing_is_lost() -> None:

@@ -7,9 +7,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from project.configuration import Given
+from project.configuration import Given, refuse
 from project.document import document
 from project.environment import SECTIONS
+from project.modes import MODES
+from project.preflight import check_machine
+from project.upgrade import Refused
 
 HIDDEN = "********"
 
@@ -19,6 +22,7 @@ class Command(BaseCommand):
 
     help = (
         "Prints every environment variable with its value, source, unit and meaning; secrets are masked. "
+        "Exit code 78: `start` would refuse one of them, and this says the same sentence. "
         "Examples: manage.py showconfig; manage.py showconfig --json | jq .PORT.value"
     )
     requires_system_checks: list[str] = []
@@ -33,12 +37,20 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_: Any, json: bool, markdown: bool, **__: Any) -> None:
-        """Print."""
-        if json or markdown:
-            self.stdout.write(
-                _as_json() if json else document(), ending="\n" if json else ""
-            )
+        """Print, then say what this machine does not give."""
+        if markdown:
+            self.stdout.write(document(), ending="")
             return
+        if json:
+            self.stdout.write(_as_json())
+        else:
+            self._print()
+        try:
+            check_machine(MODES[settings.FALCON_MODE])
+        except Refused as refused:
+            refuse((str(refused),))
+
+    def _print(self) -> None:
         for section, variables in SECTIONS.items():
             self.stdout.write(f"{section}")
             for variable in variables:

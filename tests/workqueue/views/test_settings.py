@@ -165,10 +165,22 @@ def test_who_saves_on_top_of_an_older_version_is_told(boss: Client):
     assert Setting.objects.count() == 1
 
 
-def test_saving_what_is_stored_writes_nothing(boss: Client):
-    policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="")
-    boss.post(PAGE, {**GOOD, "WORKER_CONCURRENCY": "20", "_version": "1"})
-    assert Setting.objects.count() == 1
+@pytest.mark.parametrize("versions", [0, 1])
+def test_saving_without_a_change_keeps_the_version_and_says_so(
+    boss: Client, versions: int
+):
+    if versions:
+        policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="")
+    form = {
+        **GOOD,
+        "WORKER_CONCURRENCY": "20" if versions else "10",
+        "_version": str(versions),
+        "why": "only looked",
+    }
+    html = text(boss.post(PAGE, form, follow=True))
+    assert "Nothing was changed." in html
+    assert "is saved" not in html
+    assert Setting.objects.count() == Change.objects.count() == versions
 
 
 def test_the_page_says_what_each_process_uses_and_why(boss: Client):
@@ -188,7 +200,7 @@ def test_the_page_says_what_each_process_uses_and_why(boss: Client):
     html = text(boss.get(PAGE))
     for said in (
         "3 of 4\u00a0worker processes apply version 1",
-        "queue-2 still applies the defaults",
+        "queue-2 applied the defaults when it last reported",
         "on app-1, app-2, queue-1",
         "8 on queue-2",
         "Raise DB_POOL_SIZE or DB_MAX_OVERFLOW there.",

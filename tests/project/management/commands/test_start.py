@@ -1,6 +1,7 @@
 """What `start` refuses, in one line and with an exit code that a program can read."""
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from project.environment import VARIABLES
-from tests.processes import MANAGE, ROOT, run_manage
+from tests.processes import MANAGE, ROOT, Process, run_manage
 
 pytestmark = pytest.mark.once
 
@@ -55,13 +56,55 @@ def start(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[s
             "production",
             "SECRET_KEY is not set; DJANGO_ENV=production needs it",
         ),
+        ("BIND", "203.0.113.1", "BIND '203.0.113.1' is no address of this machine"),
+        (
+            "DATABASE_URL",
+            "sqlite:////nowhere/db.sqlite3",
+            "the database /nowhere/db.sqlite3 cannot be written",
+        ),
+        (
+            "ARCHIVE_ROOT",
+            "/dev/null/archive",
+            "ARCHIVE_ROOT '/dev/null/archive' cannot be made: /dev/null is no folder",
+        ),
+        ("EMAIL_FROM", "a\nb@c.de", "EMAIL_FROM 'a\\nb@c.de' must be one line"),
+        ("METRICS_TOKEN", "a\rb", "METRICS_TOKEN must be one line"),
     ],
 )
-def test_a_wrong_variable_is_one_line_and_78(clean, name, value, sentence):
-    result = start({**clean, name: value})
-    assert result.returncode == 78, result.stderr
-    (line,) = result.stderr.strip().splitlines()
-    assert line.startswith(f"millrace: {sentence}")
+def test_what_start_refuses_showconfig_says_too_in_one_line_and_78(
+    clean, name, value, sentence
+):
+    for command in ("start", "showconfig"):
+        result = run_manage([command], env={**clean, name: value}, timeout=60)
+        assert result.returncode == 78, result.stderr
+        (line,) = result.stderr.strip().splitlines()
+        assert line.startswith(f"millrace: {sentence}")
+
+
+def test_showconfig_is_content_while_the_port_is_in_use(clean):
+    """It may be our own, of the very installation that is asked about."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        env = {**clean, "PORT": str(taken.getsockname()[1])}
+        assert run_manage(["showconfig"], env=env, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_before_anything_runs_it_leaves_nothing_behind(
+    clean, tmp_path, number
+):
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    away = "postgresql://a:b@127.0.0.1:1/none"
+    env = {**clean, "DATABASE_URL": away, "TMPDIR": str(folder), "PORT": "18999"}
+    process = Process(["start"], env=env, log=tmp_path / "log")
+    try:
+        process.says("waiting for the database", within=60)
+        process.send(number)
+        assert process.wait(within=10) == 128 + number
+    finally:
+        process.end()
+    assert "Traceback" not in process.log
+    assert list(folder.iterdir()) == []
 
 
 def test_it_is_the_same_for_every_command_and_for_the_web_process(clean):

@@ -165,7 +165,6 @@ def test_an_address_that_is_not_set_makes_no_item_and_the_tick_says_why(
     now = None
     holds = HEARTBEAT_SET.holds(now)  # type: ignore[arg-type]
     assert not Tenant.objects.filter(holds).exists()
-    assert not report_heartbeat.due(now).exists()  # type: ignore[arg-type]
     assert HEARTBEAT_SET.reason == "HEARTBEAT_URL is not set"
 
     settings.HEARTBEAT_URL = receiver.url
