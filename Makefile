@@ -4,7 +4,7 @@ UV ?= uv
 PRODUCTION = DJANGO_ENV=production DATABASE_URL=postgresql://a:b@localhost/c BASE_URL=https://millrace.example.com \
 	EMAIL_URL=smtp://localhost SECRET_KEY=for-this-check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGH
 
-.PHONY: help setup run worker test test-pg race lint types imports fmt migrations check docs screenshots soak chaos
+.PHONY: help setup run worker test test-pg race lint types imports fmt migrations check docs screenshots soak chaos chaos-jobs
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -59,3 +59,7 @@ soak:  ## the full size of load and time, by hand: make soak MINUTES=60
 
 chaos:  ## kill workers and masters at random, by hand: make chaos KILLS=500
 	MILLRACE_KILLS=$(or $(KILLS),50) $(UV) run pytest -q --db $(or $(DB),both) tests/races/test_chaos.py
+
+chaos-jobs:  ## the same with job workers, by hand: make chaos-jobs KILLS=200
+	MILLRACE_JOB_KILLS=$(or $(KILLS),50) MILLRACE_JOB_STOPS=$(or $(STOPS),10) MILLRACE_JOB_OUTAGE=$(or $(OUTAGE),60) \
+		$(UV) run pytest -q --db postgresql tests/races/test_chaos_jobs.py

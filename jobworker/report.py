@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import Any
 
 from audit import words
-from jobworker import programs, registry
+from jobworker import installed, registry
 from jobworker.attempt import Attempt
 from jobworker.caps import Limits, as_rows
 from jobworker.look import Look
@@ -48,7 +48,7 @@ def report_of(
         "stuck": stuck,
         "pool": connections.size(),
         "types": list(registry.types()),
-        "lacks": programs.lacks(registry.rows()),
+        "lacks": installed.lacks(registry.rows()),
         "settings_version": seen.version,
         "policy": asked,
         "adjusted": [

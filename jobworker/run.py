@@ -27,7 +27,7 @@ from django.db import (
 from audit.capture import captured_by
 from audit.text import gate_json
 from jobworker import params as parameters
-from jobworker import programs, registry
+from jobworker import installed, registry
 from jobworker.attempt import Attempt
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.finish import finish
@@ -119,8 +119,8 @@ def _run(attempt: Attempt) -> End:
 def _call(attempt: Attempt) -> Outcome:
     job, context = attempt.job, attempt.context
     row, module = registry.row(job.type), registry.module(job.type)
-    for program in programs.missing(row):
-        text = programs.sentence(program, where=job.node, tier=row.tier)
+    for program in installed.missing(row):
+        text = installed.sentence(program, where=job.node, tier=row.tier)
         raise JobFailed(text, code="program_missing")
     # What was valid in the release that submitted it is looked at again in this one.
     params = parameters.read(module.Params, job.params)

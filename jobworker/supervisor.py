@@ -18,7 +18,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from audit import clock
 from audit.transcript import Transcript
-from jobworker import programs, registry, run
+from jobworker import installed, registry, run
 from jobworker.attempt import Attempt, Claim
 from jobworker.caps import Limits, limits
 from jobworker.claim import Fits, claim, give_back
@@ -135,7 +135,7 @@ class Supervisor(Loop):
     def _limits(self) -> Limits:
         caps = self.seen.caps
         where = self.me.name.partition(",")[0]
-        lacking = programs.lacking(registry.rows(), caps, where=where)
+        lacking = installed.lacking(registry.rows(), caps, where=where)
         return limits(caps, threads=self._threads, lacking=lacking)
 
     def _end_what_must(self) -> None:
@@ -189,13 +189,13 @@ class Supervisor(Loop):
     def _types(self) -> list[str]:
         """Known here, paused by nobody, and not better run by a worker that has the program."""
         elsewhere = (
-            _able_elsewhere(self.me.id) if programs.lacks(registry.rows()) else set()
+            _able_elsewhere(self.me.id) if installed.lacks(registry.rows()) else set()
         )
         return [
             row.type
             for row in registry.types().values()
             if not self.seen.live.paused_handler(row.type)
-            and not (programs.missing(row) and row.type in elsewhere)
+            and not (installed.missing(row) and row.type in elsewhere)
         ]
 
     def _begin(self, job: Job, claim_id: UUID) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from django.db import connection, transaction
 
 from audit import clock
-from project.bench import measures, server, sql
+from project.bench import long_jobs, measures, server, sql
 from project.bench.lists import in_full
 from workqueue import registry
 from workqueue.eligible import Call
@@ -39,6 +39,18 @@ def tick() -> None:
 def lists(count: int) -> None:
     """Print what every filter, search and order of the list of runs takes."""
     sys.stdout.write(json.dumps(in_full(count)) + "\n")
+
+
+def jobs() -> None:
+    """Print the figures of the job worker."""
+    found = {
+        "submit_to_start_ms": long_jobs.submit_to_start(),
+        "output": long_jobs.output(),
+        "two_million_lines": long_jobs.many_lines(),
+        "sleepers": long_jobs.sleepers(),
+        "cap_change": long_jobs.edits(),
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 def _bare() -> None:

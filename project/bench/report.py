@@ -13,7 +13,7 @@ from django.conf import settings
 
 from project.bench import measures, server, sql
 
-MEASURES = ("items", "history", "snapshot", "latency", "tick", "idle", "lists")
+MEASURES = ("items", "history", "snapshot", "latency", "tick", "idle", "lists", "jobs")
 HISTORY = 1_000_000  # finished runs
 SNAPSHOT_EACH = 15  # items a tenant: 300,000
 TICK_TENANTS = 10_000
@@ -128,6 +128,7 @@ def _idle(url: str) -> Figures:
         ("worker", "runworker", False),
         ("master", "runscheduler", False),
         ("standby", "runscheduler", True),
+        ("jobworker", "runjobworker", False),
     ):
         with server.database(url, f"millrace_bench_{name}") as own:
             found[name] = measures.idle(own, command, server_url=url, standby=standby)
@@ -146,6 +147,16 @@ def _lists(url: str) -> Figures:
     with server.database(url, "millrace_bench_lists") as own:
         found = _in_process(own, "lists", LISTED)
     return {"lists_ms": found}
+
+
+def _jobs(url: str) -> Figures:
+    """What the job worker makes of submits, output, sleepers and changed caps."""
+    with server.database(url, "millrace_bench_jobs") as own:
+        found = _in_process(own, "jobs")
+    return {
+        f"jobs_{name}": {key: round(value, 2) for key, value in figures.items()}
+        for name, figures in found.items()
+    }
 
 
 def _in_process(url: str, name: str, *arguments: int) -> dict[str, Any]:
@@ -174,4 +185,5 @@ _MEASURES: dict[str, Callable[[str], Figures]] = {
     "tick": _tick,
     "idle": _idle,
     "lists": _lists,
+    "jobs": _jobs,
 }

@@ -79,13 +79,15 @@ def run(url: str, *command: str) -> None:
 
 
 @contextmanager
-def process(url: str, command: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the project that is stopped at the end."""
+def process(
+    url: str, command: str, log: Path, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the project that is stopped at the end. `variables`: of its environment."""
     with log.open("ab") as out:
         child = subprocess.Popen(  # noqa: S603
             [sys.executable, "manage.py", command],
             cwd=settings.BASE_DIR,
-            env=environment(url),
+            env={**environment(url), **variables},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -102,3 +102,12 @@ EMPTY = "TRUNCATE workqueue_workitem"
 # A reader that keeps its snapshot, so that vacuum can remove nothing.
 HOLD = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 LOOK = "SELECT 1 FROM workqueue_tenant LIMIT 1"
+
+# What one process does to its database, as the server counts it.
+COMMITS = """SELECT xact_commit + xact_rollback FROM pg_stat_database
+WHERE datname = current_database()"""
+CONNECTIONS = """SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE 'millrace jobworker%%'"""
+NEWEST_LINE = (
+    "SELECT at FROM audit_line WHERE claim_id = %(claim)s ORDER BY seq DESC LIMIT 1"
+)

@@ -2,12 +2,16 @@
 
 import builtins
 import logging
+import shutil
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from jobworker.context import JobContext
-from jobworker.exceptions import JobFailed
+from jobworker.exceptions import JobFailed, Stopped
 from jobworker.params import param
+from jobworker.providers.process import environment, run_program
 from workqueue.context import Outcome
 
 logger = logging.getLogger(__name__)
@@ -100,7 +104,26 @@ def _say(ctx: JobContext, value: str) -> str:
     return ""
 
 
+def _program(ctx: JobContext, value: str) -> str:
+    """An external program that works for a long time, under the guard."""
+    sleep = shutil.which("sleep") or "/bin/sleep"
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        ended = run_program(
+            ctx,
+            [sleep, value],
+            cwd=home,
+            env=environment(home=home),
+            on_line=ctx.log,
+            patience_s=5,
+        )
+    if ended.told:
+        raise Stopped(f"sleep {ended.words}")
+    return f"sleep {ended.words}"
+
+
 DOES = {
+    "program": _program,
     "log": _log,
     "sleep": _sleep,
     "busy": _busy,

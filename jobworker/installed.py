@@ -1,4 +1,4 @@
-"""programs: which external programs this machine has, and what that means for its tiers."""
+"""installed: which external programs this machine has, and what that means for its tiers."""
 
 import shutil
 from collections.abc import Iterable

@@ -2,23 +2,23 @@
 
 import pytest
 
-from jobworker import programs, registry
+from jobworker import installed, registry
 from jobworker.caps import resolve
 
 pytestmark = pytest.mark.once
 
 
 def test_what_is_missing_is_named_with_the_types_that_need_it(job_types: None) -> None:
-    assert programs.lacks(registry.rows()) == {"no-such-program": ["act_lacking"]}
+    assert installed.lacks(registry.rows()) == {"no-such-program": ["act_lacking"]}
 
 
 def test_a_tier_is_lacking_only_where_none_of_its_types_can_run(
     job_types: None,
 ) -> None:
     caps = resolve({})[0]
-    assert programs.lacking(registry.rows(), caps, where="app-2") == []
+    assert installed.lacking(registry.rows(), caps, where="app-2") == []
     only = [registry.row("act_lacking")]
-    [one] = programs.lacking(only, caps, where="app-2")
+    [one] = installed.lacking(only, caps, where="app-2")
     assert (one.what, one.asked, one.used) == ("heavy", 2, 0)
     assert (
         one.why

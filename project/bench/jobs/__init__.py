@@ -1,0 +1,1 @@
+"""Job types of the benchmark."""
