@@ -30,11 +30,22 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 
     description = "Encrypted text"
 
+    def __init__(self, *args: Any, masked: bool = True, **kwargs: Any) -> None:
+        """`masked=False`: a document that holds secrets; its lines are no secrets."""
+        super().__init__(*args, **kwargs)
+        self.masked = masked
+
+    def deconstruct(self) -> Any:
+        """For migrations."""
+        name, path, args, kwargs = super().deconstruct()
+        return name, path, args, kwargs if self.masked else {**kwargs, "masked": False}
+
     def get_prep_value(self, value: Any) -> Any:
         """Encrypt; the empty text stays empty."""
         if not value:
             return value
-        text.register_secret(str(value))
+        if self.masked:
+            text.register_secret(str(value))
         return _fernet(tuple(settings.FIELD_KEYS)).encrypt(str(value).encode()).decode()
 
     def from_db_value(self, value: Any, *_: Any) -> Any:
@@ -48,7 +59,8 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
                 f"{self.model._meta.label}.{self.name} cannot be read: it was encrypted with a key "
                 "that FIELD_KEY no longer lists; put the old key back behind the new one"
             ) from None
-        text.register_secret(plain)
+        if self.masked:
+            text.register_secret(plain)
         return plain
 
 

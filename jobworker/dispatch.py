@@ -9,5 +9,35 @@ from datetime import timedelta
 from jobworker.registry import JobType
 
 HOUR = timedelta(hours=1)
+TERRAFORM = ("terraform",)
 
-JOB_TYPES: tuple[JobType, ...] = ()
+JOB_TYPES: tuple[JobType, ...] = (
+    JobType(
+        type="cluster_provision",
+        tier="heavy",
+        purpose="Makes a cluster by a Terraform module, or changes it to what is asked for.",
+        time_limit=2 * HOUR,
+        programs=TERRAFORM,
+    ),
+    JobType(
+        type="cluster_destroy",
+        tier="heavy",
+        purpose="Takes a cluster away.",
+        time_limit=2 * HOUR,
+        programs=TERRAFORM,
+    ),
+    JobType(
+        type="database_provision",
+        tier="heavy",
+        purpose="Makes a database by a Terraform module, or changes it to what is asked for.",
+        time_limit=2 * HOUR,
+        programs=TERRAFORM,
+    ),
+    JobType(
+        type="database_destroy",
+        tier="heavy",
+        purpose="Takes a database away.",
+        time_limit=2 * HOUR,
+        programs=TERRAFORM,
+    ),
+)

@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import Any
 
 from audit import words
-from jobworker import installed, registry
+from jobworker import installed, programs, registry
 from jobworker.attempt import Attempt
 from jobworker.caps import Limits, as_rows
 from jobworker.look import Look
@@ -49,6 +49,15 @@ def report_of(
         "pool": connections.size(),
         "types": list(registry.types()),
         "lacks": installed.lacks(registry.rows()),
+        "programs": [
+            {
+                "claim": str(one.claim_id),
+                "program": one.program,
+                "pid": one.pid,
+                "cpu_s": one.cpu_seconds,
+            }
+            for one in programs.running()
+        ],
         "settings_version": seen.version,
         "policy": asked,
         "adjusted": [

@@ -26,8 +26,8 @@ from django.db import (
 
 from audit.capture import captured_by
 from audit.text import gate_json
-from jobworker import params as parameters
 from jobworker import installed, registry
+from jobworker import params as parameters
 from jobworker.attempt import Attempt
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.finish import finish

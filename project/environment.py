@@ -326,6 +326,24 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             purpose="Bearer token of the report.",
         ),
         Variable(
+            name="JOB_ROOT",
+            kind="folder",
+            purpose="Folder of the job worker's workspaces and of the images that it built.",
+            unset="var/jobs in the project's folder.",
+        ),
+        Variable(
+            name="JOB_MODULES",
+            kind="folder",
+            purpose="Folder of your own modules, <kind>/<name> (cluster, database, image), beside those shipped.",
+            unset="Only the modules that are shipped.",
+        ),
+        Variable(
+            name="TF_PLUGIN_CACHE_DIR",
+            kind="folder",
+            purpose="Folder in which Terraform keeps the providers that modules of yours need.",
+            unset="It keeps none: each job downloads what it needs.",
+        ),
+        Variable(
             name="ARCHIVE_ROOT",
             kind="folder",
             purpose="Folder of the archive files.",

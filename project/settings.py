@@ -294,6 +294,9 @@ WORKQUEUE_HANDLERS = "scheduler.timetable.TIMETABLE"
 WORKQUEUE_HANDLERS_PACKAGE = "scheduler.handlers"
 JOBWORKER_TYPES = "jobworker.dispatch.JOB_TYPES"
 JOBWORKER_JOBS_PACKAGE = "jobworker.jobs"
+JOB_ROOT = Path(env.JOB_ROOT or VAR / "jobs")
+JOB_MODULES: str = env.JOB_MODULES or ""
+TF_PLUGIN_CACHE_DIR: str = env.TF_PLUGIN_CACHE_DIR or ""
 AUDIT_NAMES = "workqueue.names"
 
 # --- handlers

@@ -1,5 +1,11 @@
 """The tables of the job worker."""
 
+from jobworker.models.deployment import (
+    Deployment,
+    Image,
+    TerraformLock,
+    TerraformState,
+)
 from jobworker.models.job import Job
 
-__all__ = ["Job"]
+__all__ = ["Deployment", "Image", "Job", "TerraformLock", "TerraformState"]

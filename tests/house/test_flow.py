@@ -27,6 +27,8 @@ ENVIRONMENT = {
     "project/checks.py",
     # bench hands it on to the processes that it measures.
     "project/bench/server.py",
+    # What it was given is the program's, made from scratch by process.py.
+    "jobworker/providers/guard.py",
 }
 
 

@@ -103,7 +103,9 @@ def programs() -> list[psutil.Process]:
 
 
 def nobody_alive(workers: Workers, pid: int) -> Callable[[], bool]:
-    return lambda: not [job for job, node in workers.running() if node.endswith(f", {pid}")]
+    return lambda: (
+        not [job for job, node in workers.running() if node.endswith(f", {pid}")]
+    )
 
 
 def test_whatever_is_killed_no_job_starts_twice_or_looks_alive_or_leaves_a_program(
@@ -112,15 +114,15 @@ def test_whatever_is_killed_no_job_starts_twice_or_looks_alive_or_leaves_a_progr
     chance = random.Random(int(os.environ.get("MILLRACE_SEED", time.time())))  # noqa: S311
     for turn in range(KILLS):
         workers.fill(f"program:{MARK}")
-        wait_until(
-            lambda: len(workers.running()) == RUNNING, within=30, what="all run"
-        )
+        wait_until(lambda: len(workers.running()) == RUNNING, within=30, what="all run")
         time.sleep(chance.uniform(0, 0.5))
         victim = chance.randrange(2)
         pid = workers.processes[victim].pid
         os.kill(pid, signal.SIGKILL)
         workers.processes[victim].wait()
-        wait_until(nobody_alive(workers, pid), within=LIMIT, what=f"turn {turn}: failed")
+        wait_until(
+            nobody_alive(workers, pid), within=LIMIT, what=f"turn {turn}: failed"
+        )
         workers.processes[victim] = workers.start()
     for job, error in workers.ask(
         "SELECT id, error FROM jobworker_job WHERE status = 'failed'"
@@ -140,16 +142,16 @@ def test_told_to_stop_a_worker_ends_within_its_drain_and_leaves_nothing(
 ) -> None:
     for _ in range(STOPS):
         workers.fill(f"program:{MARK}")
-        wait_until(
-            lambda: len(workers.running()) == RUNNING, within=30, what="all run"
-        )
+        wait_until(lambda: len(workers.running()) == RUNNING, within=30, what="all run")
         process = workers.processes[0]
         began = time.monotonic()
         process.send(signal.SIGTERM)
         assert process.wait(within=DRAIN + 10) == 0
         took = time.monotonic() - began
         assert took <= DRAIN + 2 + 1, f"it took {took:.1f} s"  # shared machines
-        wait_until(nobody_alive(workers, process.pid), within=LIMIT, what="its jobs' end")
+        wait_until(
+            nobody_alive(workers, process.pid), within=LIMIT, what="its jobs' end"
+        )
         workers.processes[0] = workers.start()
     workers.end()
     wait_until(lambda: not programs(), within=20, what="the end of all programs")

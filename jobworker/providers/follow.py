@@ -1,0 +1,111 @@
+"""follow: take over what a broken Terraform job left. Starts nothing. What Adopt runs.
+
+The broken job's worker is gone, and with it the state's listener: Terraform was told
+to stop, could not store its state, and wrote it to errored.tfstate in its workspace.
+Where that is on this host it becomes the state. The lock that the dead claim left is
+taken away. Then Terraform is asked what is there.
+"""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from jobworker.context import JobContext
+from jobworker.exceptions import JobFailed
+from jobworker.models import Deployment
+from jobworker.providers import provision, state, terraform, workspace
+from workqueue.context import Outcome
+
+Status = Deployment.Status
+
+
+def follow(
+    ctx: JobContext, *, kind: str, name: str, ref: dict[str, Any], gone: bool = False
+) -> Outcome:
+    """Say what is there, and put the row right. `gone`: nothing was to be left."""
+    program = terraform.find(ctx)
+    deployment = provision.existing(ctx, kind=kind, name=name)
+    left, notes = _left(ref)
+    notes += _take_over(ctx, deployment, left)
+    for note in notes:
+        ctx.log(note)
+    source = workspace.module(kind, deployment.module)
+    with provision.at_work(
+        ctx, deployment, program=program, source=source, variables=deployment.variables
+    ) as work:
+        work.init()
+        plan = work.plan("-refresh-only") if gone else work.plan()
+        found = terraform.kept(deployment)
+        if not gone:
+            provision.keep_outputs(ctx, deployment, work.outputs())
+        status = _status(gone=gone, resources=found.resources, missing=plan.to_do)
+        provision.update(ctx, deployment, status=status, resources=found.resources)
+    if left:
+        workspace.remove(left)
+    told = [f"{found.words}; nothing was started", *notes]
+    if plan.to_do:
+        told.append("something is missing or differs: submit the job again to mend it")
+    return Outcome(
+        seen=found.resources,
+        summary="; ".join(told),
+        details={"resources": found.resources, "tainted": found.tainted},
+    )
+
+
+def _left(ref: dict[str, Any]) -> tuple[Path | None, list[str]]:
+    """The broken job's workspace where it is here, and what is to be said of it."""
+    host, folder = str(ref.get("host", "")), Path(str(ref.get("workspace", "")))
+    if host != socket.gethostname():
+        return None, [
+            f"its workspace {folder} is on host {host}: where errored.tfstate lies in it,"
+            " what that lists is missing from this state"
+        ]
+    if not workspace.is_one(folder) or not folder.is_dir():
+        return None, [f"its workspace {folder} is gone"]
+    return folder, []
+
+
+def _take_over(ctx: JobContext, deployment: Deployment, left: Path | None) -> list[str]:
+    """Store what errored.tfstate holds, and take the dead claim's lock away."""
+    notes = []
+    errored = left / workspace.ERRORED if left else None
+    with transaction.atomic():
+        lock = state.lock(deployment)
+        if lock and state.is_held(lock):
+            raise JobFailed(
+                f"job {lock.job} still works on {deployment}: there is nothing to take over",
+                code="locked",
+            )
+        if errored and errored.exists():
+            notes.append(_push(ctx, deployment, errored))
+        if lock:
+            lock.delete()
+            notes.append(f"the lock that job {lock.job} left was taken away")
+    return notes
+
+
+def _push(ctx: JobContext, deployment: Deployment, errored: Path) -> str:
+    body = errored.read_bytes()
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return f"{errored} is damaged and was left alone"
+    newest = state.newest(deployment)
+    if newest and newest.lineage and newest.lineage != document.get("lineage"):
+        return f"{errored} is of another state and was left alone"
+    serial = document.get("serial")
+    if newest and isinstance(serial, int) and serial <= newest.serial:
+        return f"{errored} is no newer than the stored state"
+    state.store(deployment.pk, body=body, document=document, job_id=ctx.job_id)
+    return f"{workspace.ERRORED} of its workspace is the state now"
+
+
+def _status(*, gone: bool, resources: int, missing: bool) -> str:
+    if gone:
+        return Status.FAILED if resources else Status.DESTROYED
+    return Status.FAILED if missing else Status.ACTIVE

@@ -1,0 +1,245 @@
+"""provision: bring a deployment to what was asked for, or take it away.
+
+The row says what is there: its module and variables change only when Terraform begins
+to apply them, so that a plan that was refused leaves an active deployment as it was.
+Doing it again is safe: what is there stays, and the state's lock keeps two apart.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from audit import clock, ledger, text
+from jobworker.context import JobContext
+from jobworker.exceptions import JobFailed
+from jobworker.models import Deployment
+from jobworker.models.deployment import mask
+from jobworker.providers import state, terraform, workspace
+from jobworker.providers.terraform import Terraform
+from workqueue.context import Outcome
+
+Status = Deployment.Status
+LARGEST_OUTPUTS = 1_000_000  # characters of them that the row keeps
+
+
+def provision(
+    ctx: JobContext,
+    *,
+    kind: str,
+    name: str,
+    module: str,
+    variables: dict[str, Any],
+    made_up: Sequence[str] = (),
+    ttl_hours: int = 0,
+    protected: bool = False,
+) -> Outcome:
+    """Make or change it. `made_up`: secret variables that are ours to think of."""
+    program = terraform.find(ctx)
+    source = workspace.module(kind, module)
+    deployment = _take(
+        ctx, kind=kind, name=name, module=module, variables=variables, made_up=made_up
+    )
+    asked = {"module": module, "variables": variables, "protected": protected}
+    with at_work(
+        ctx, deployment, program=program, source=source, variables=variables
+    ) as work:
+        work.init()
+        plan = work.plan()
+        update(ctx, deployment, status=Status.PROVISIONING, **asked)
+        done = work.apply() if plan.to_do else plan
+        outputs = keep_outputs(ctx, deployment, work.outputs())
+        update(
+            ctx,
+            deployment,
+            status=Status.ACTIVE,
+            resources=terraform.kept(deployment).resources,
+            delete_after=(
+                clock.now() + timedelta(hours=ttl_hours) if ttl_hours else None
+            ),
+        )
+    return _outcome(done, plan.to_do, outputs=outputs)
+
+
+def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
+    """Take it away. What is gone already is no failure."""
+    program = terraform.find(ctx)
+    deployment = existing(ctx, kind=kind, name=name)
+    if deployment.status == Status.DESTROYED:
+        return Outcome(summary=f"{deployment} is destroyed already")
+    if deployment.protected:
+        raise JobFailed(
+            f"{deployment} is protected; take the protection off first",
+            code="protected",
+        )
+    source = workspace.module(kind, deployment.module)
+    variables = deployment.variables
+    with at_work(
+        ctx, deployment, program=program, source=source, variables=variables
+    ) as work:
+        work.init()
+        plan = work.plan("-destroy")
+        update(ctx, deployment, status=Status.DESTROYING)
+        done = work.apply() if plan.to_do else plan
+        update(
+            ctx,
+            deployment,
+            status=Status.DESTROYED,
+            resources=terraform.kept(deployment).resources,
+            outputs={},
+            secret_outputs="",
+            delete_after=None,
+        )
+    return _outcome(done, plan.to_do)
+
+
+def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
+    """The tenant's deployment. Raises JobFailed where there is none."""
+    found = Deployment.objects.filter(tenant_id=ctx.tenant_id, kind=kind, name=name)
+    if (deployment := found.first()) is None:
+        raise JobFailed(
+            f"tenant {ctx.tenant} has no {kind} {name}", code="unknown_deployment"
+        )
+    return deployment
+
+
+def keep_outputs(
+    ctx: JobContext,
+    deployment: Deployment,
+    found: tuple[dict[str, Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """Write the outputs on the row, the sensitive ones encrypted; the others."""
+    plain, secret = found
+    mask(secret)  # before a word of them is logged or kept
+    plain = dict(text.gate_json(plain, limit=LARGEST_OUTPUTS))
+    Deployment.objects.filter(pk=deployment.pk, last_job=ctx.job_id).update(
+        outputs=plain, secret_outputs=json.dumps(secret) if secret else ""
+    )
+    names = [*plain, *(f"{name} (sensitive)" for name in secret)]
+    if names:
+        ctx.log(f"outputs: {', '.join(names)}")
+    return plain
+
+
+@contextmanager
+def at_work(
+    ctx: JobContext,
+    deployment: Deployment,
+    *,
+    program: str,
+    source: Path,
+    variables: dict[str, Any],
+) -> Iterator[Terraform]:
+    """Terraform in a new workspace. What goes wrong inside is written on the row."""
+    before = deployment.status
+    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    try:
+        if locked := terraform.locked_by_another(ctx, deployment):
+            raise locked
+        deployment.secrets()  # masked before anything is logged
+        folder = workspace.make(
+            tenant=ctx.tenant,
+            kind=deployment.kind,
+            name=deployment.name,
+            job=ctx.job_id,
+            module=source,
+            now=ctx.now,
+        )
+        made_up = json.loads(deployment.secret_variables or "{}")
+        terraform.files(folder, {**variables, **made_up})
+        with state.backend(ctx, deployment) as backend:
+            yield Terraform(
+                ctx=ctx,
+                deployment=deployment,
+                program=program,
+                folder=folder,
+                env=terraform.environment(folder, backend),
+            )
+    except BaseException:
+        _failed(ctx, deployment, before=before)
+        raise
+    workspace.remove(folder)
+
+
+def _take(
+    ctx: JobContext,
+    *,
+    kind: str,
+    name: str,
+    module: str,
+    variables: dict[str, Any],
+    made_up: Sequence[str],
+) -> Deployment:
+    """The row, made where there is none yet, with the secrets that it needs."""
+    deployment, _ = Deployment.objects.get_or_create(
+        tenant_id=ctx.tenant_id,
+        kind=kind,
+        name=name,
+        defaults={
+            "tenant_slug": ctx.tenant,
+            "module": module,
+            "variables": variables,
+            "created_at": ctx.now,
+            "created_by": ctx.created_by,
+            "changed_at": ctx.now,
+        },
+    )
+    if deployment.status == Status.DESTROYED:
+        deployment.status, deployment.secret_variables = Status.PROVISIONING, ""
+    thought_of = json.loads(deployment.secret_variables or "{}")
+    missing = {
+        each: secrets.token_urlsafe(24) for each in made_up if each not in thought_of
+    }
+    deployment.secret_variables = (
+        json.dumps({**thought_of, **missing}) if made_up else ""
+    )
+    deployment.save(update_fields=["status", "secret_variables"])
+    return deployment
+
+
+def update(
+    ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
+) -> bool:
+    """Write on the row, and tell of a new status. False: another job has it by now."""
+    with transaction.atomic():
+        mine = Deployment.objects.filter(pk=deployment.pk, last_job=ctx.job_id)
+        if not mine.update(status=status, changed_at=clock.DatabaseNow(), **values):
+            return False
+        if status != deployment.status:
+            ledger.event(
+                type=f"deployment.{status}",
+                tenant_id=ctx.tenant_id,
+                tenant=ctx.tenant,
+                subject=f"deployment:{deployment.kind}/{deployment.name}",
+                data={"job": str(ctx.job_id), "was": deployment.status},
+                severity=3 if status == Status.FAILED else 1,
+            )
+    deployment.status = status
+    return True
+
+
+def _failed(ctx: JobContext, deployment: Deployment, *, before: str) -> None:
+    """A plan that was refused changed nothing; whatever came later may have."""
+    if deployment.status == before and before != Status.PROVISIONING:
+        return
+    found = terraform.kept(deployment)
+    update(ctx, deployment, status=Status.FAILED, resources=found.resources)
+
+
+def _outcome(done: Any, to_do: bool, **result: Any) -> Outcome:
+    counts = {"added": done.added, "changed": done.changed, "destroyed": done.destroyed}
+    if not to_do:
+        return Outcome(
+            summary="no changes", details={**result, **dict.fromkeys(counts, 0)}
+        )
+    return Outcome(
+        seen=done.planned,
+        changed=sum(counts.values()),
+        summary=", ".join(f"{count} {word}" for word, count in counts.items()),
+        details={**result, **counts},
+    )
