@@ -265,9 +265,9 @@ def test_a_killed_workers_jobs_are_failed_by_another_and_adopt_follows_what_they
 def test_two_workers_share_the_jobs_and_none_runs_twice(
     submitted: Submit, job_worker: Start
 ) -> None:
-    jobs = [submitted("busy:0.05") for _ in range(30)]
     job_worker()
     job_worker()
+    jobs = [submitted("busy:0.2") for _ in range(30)]
     wait_until(
         lambda: not Job.objects.unfinished().exists(), within=30, what="all done"
     )
