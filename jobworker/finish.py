@@ -81,6 +81,7 @@ def end(
         [record._replace(line_count=lines, dropped_lines=job.dropped_lines)],
         finish_id=uuid4(),
     )
+    _publish(job, STATUS[word], summary=summary, error=error)
     return True
 
 
@@ -112,7 +113,26 @@ def _close(
     ledger.record(
         [_run_of(attempt, outcome, word, error, closed)], finish_id=_finish_id(attempt)
     )
+    _publish(job, STATUS[word], summary=outcome.summary, error=error)
     return True
+
+
+def _publish(job: Job, status: str, *, summary: str, error: str) -> None:
+    """Tell the world, in the transaction of the end."""
+    ledger.event(
+        type=f"job.{status}",
+        severity=3 if status == Job.Status.FAILED else 1,
+        tenant_id=job.tenant_id,
+        tenant=job.tenant_slug,
+        subject=f"job:{job.id}",
+        data={
+            "type": job.type,
+            "about": job.subject,
+            "summary": summary,
+            "error": error,
+            "submitted_by": job.created_by,
+        },
+    )
 
 
 def _finish_id(attempt: Attempt) -> UUID:

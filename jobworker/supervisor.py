@@ -36,6 +36,7 @@ from workqueue import connections, node, reclaim, wakeup
 from workqueue.beat import Beat
 from workqueue.loop import Loop
 from workqueue.models import Node
+from workqueue.worker import EXIT_STUCK
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +55,12 @@ class Supervisor(Loop):
         """Register, fail what others left behind, and start the threads."""
         connections.use_pool(kind="jobworker")
         self.me = node.register(kind="jobworker", report={})
-        self.weight = Weight()
         self.attempts: dict[Attempt, Attempt] = {}  # those that run
         self.stuck: dict[Attempt, Attempt] = {}  # threads of ended ones that go on
         self._doubtful: set[UUID] = set()  # claims whose reply was lost
         self.seen: Look = look(self.me.id)
         self._threads = self.seen.caps.ceiling()  # the one value that is not live
+        self.weight = Weight(freed=self._hurry)
         self.limits: Limits = self._limits()
         holding = Holding(running=self.running)
         self.beat = Beat(me=self.me, report=self.report, tasks=(holding, self._judge))
@@ -74,8 +75,8 @@ class Supervisor(Loop):
 
     def poll(self) -> float:
         """One pass."""
-        self._look()
         self._end_what_must()
+        self._look()
         while not self.stopping.is_set() and self.beat.fresh() and self._claim():
             pass
         return BUSY if self.attempts else IDLE
@@ -150,6 +151,9 @@ class Supervisor(Loop):
                 logger.error(
                     "job does not stop, its thread is stuck job=%s", each.job.id
                 )
+        if len(self.stuck) >= self.limits.threads and not self.attempts:
+            logger.error("all threads are stuck: ending for a fresh start")
+            self.stop(exit_code=EXIT_STUCK)
 
     def _claim(self) -> bool:
         """Claim and begin one job. False: nothing fits."""
@@ -245,6 +249,11 @@ class Supervisor(Loop):
             self._take_out(attempt)
             raise
         self.keeper.wake()
+
+    def _hurry(self) -> None:
+        """There is room: look at once where something waits for it."""
+        if self.seen.waiting:
+            self.wake()
 
     def _ended(self, attempt: Attempt) -> None:
         """A job's thread has ended. In that thread."""

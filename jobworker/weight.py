@@ -14,8 +14,9 @@ from django.db import connections
 class Weight:
     """The weights of one process."""
 
-    def __init__(self) -> None:
-        """Nobody is awake; `allow` says how many may be."""
+    def __init__(self, *, freed: Callable[[], None] = lambda: None) -> None:
+        """Nobody is awake; `allow` says how many may be. `freed`: called when there is room again."""
+        self._freed = freed
         self._changed = threading.Condition()
         self.usable = 1
         self.awake = 0
@@ -42,6 +43,7 @@ class Weight:
         with self._changed:
             self.awake -= 1
             self._changed.notify_all()
+        self._freed()
 
     def nudge(self) -> None:
         """Let those that wait for weight look whether they are to stop."""

@@ -7,7 +7,7 @@ import pytest
 from django.db import DataError
 
 from audit import ledger
-from audit.models import LateResult, Line, Run
+from audit.models import Event, LateResult, Line, Run
 from jobworker import finish as finishing
 from jobworker.attempt import Attempt
 from jobworker.finish import finish
@@ -101,3 +101,13 @@ def test_hostile_words_of_a_job_are_stored_visibly(attempt: Make) -> None:
     )
     assert "hunter22" not in str(one.job.result)
     assert len(one.job.error_code) == 40
+
+
+def test_every_end_is_published_with_the_job_that_it_tells_of(attempt: Make) -> None:
+    good, bad = attempt(), attempt()
+    finish(good, Outcome(summary="made"), "succeeded", "", "")
+    finish(bad, Outcome(failed=1), "failed", "x", "quota exceeded")
+    first, second = Event.objects.order_by("pk")
+    assert (first.type, first.subject) == ("job.succeeded", f"job:{good.job.id}")
+    assert (second.type, second.severity) == ("job.failed", 3)
+    assert second.data["error"] == "quota exceeded"

@@ -14,6 +14,7 @@ TYPES = (
     "audit.retention.RUNS",
     "audit.retention.EVENTS",
     "scheduler.handlers.archival.archivable.NOTIFICATIONS",
+    "scheduler.handlers.archival.archivable.JOBS",
 )
 
 # Terminal ones: all others have no finished_at. What an operator sends again has
@@ -25,6 +26,16 @@ NOTIFICATIONS = Rows(
     time="finished_at",
     keep_days=90,
     slug=None,
+)
+
+# What has not ended has no finished_at. Their runs and lines are records of their own.
+JOBS = Rows(
+    name="jobs",
+    title="Long jobs",
+    model="jobworker.Job",
+    time="finished_at",
+    keep_days=365,
+    slug="tenant_slug",
 )
 
 
