@@ -251,6 +251,23 @@ def test_the_menu_of_the_account_is_in_order_and_opens_the_list_of_keys(visit):
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
 
 
+def test_a_name_without_a_space_pushes_nothing_out_of_view(visit, site):
+    long = factories.tenant("s" * 64, name="N" * 200)
+    factories.item(long, tenant_slug=long.slug)
+    recorded(tenant_id=long.id, tenant=long.slug, finished_at=clock.now())
+    page = visit("index")
+    beyond = """() => [...document.querySelectorAll('.mr-scroll, .results, .mr-card')]
+        .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.className)"""
+    for name in ("workqueue_tenant_changelist", "runs", "items"):
+        page.goto(site(name))
+        expect(page.get_by_text("s" * 64).first).to_be_visible()
+        assert page.evaluate(beyond) == [], name
+    page.set_viewport_size({"width": 390, "height": 900})
+    for name in ("runs", "items"):  # the stock lists scroll there
+        page.goto(site(name))
+        assert page.evaluate(beyond) == [], name
+
+
 def test_rows_are_walked_selected_and_opened_by_keys(visit, site):
     page = visit("items")
     page.goto(site("items"))
