@@ -110,7 +110,7 @@ class RunTable(Table):
     finished = column("Finished", td="end nl mr-nowrap")
     outcome = column("Outcome", td="first nl")
     handler = column("Handler", td="w")
-    tenant = column("Tenant", td="nl nw")
+    tenant = column("Tenant", td="nl")
     waited = column("Waited", td="n", th="n")
     ran = column("Ran", td="n", th="n")
     drawn = column("Ran, drawn", td="mr-hide", hidden=True)

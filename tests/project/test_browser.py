@@ -227,6 +227,47 @@ def test_the_menu_is_filtered_by_typing(visit):
     expect(menu.get_by_role("link", name="Timetable")).to_be_hidden()
 
 
+def test_on_a_phone_the_account_has_a_menu_that_needs_no_script(site, browser):
+    context = browser.new_context(
+        viewport={"width": 390, "height": 900}, java_script_enabled=False
+    )
+    page = context.new_page()
+    sign_in(page, site("login"))
+    pages = {"Preferences": "Preferences", "Change password": "Password change"}
+    for name, heading in pages.items():
+        page.locator("summary", has_text="operator").click()
+        page.get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+    context.close()
+
+
+def test_the_menu_of_the_account_is_in_order_and_opens_the_list_of_keys(visit):
+    page = visit("index")
+    expect(page.locator("summary", has_text="operator")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.locator("summary", has_text="operator").click()
+    assert violations(page) == ""
+    page.get_by_role("button", name="Keyboard").click()
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+
+
+def test_a_name_without_a_space_pushes_nothing_out_of_view(visit, site):
+    long = factories.tenant("s" * 64, name="N" * 200)
+    factories.item(long, tenant_slug=long.slug)
+    recorded(tenant_id=long.id, tenant=long.slug, finished_at=clock.now())
+    page = visit("index")
+    beyond = """() => [...document.querySelectorAll('.mr-scroll, .results, .mr-card')]
+        .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.className)"""
+    for name in ("workqueue_tenant_changelist", "runs", "items"):
+        page.goto(site(name))
+        expect(page.get_by_text("s" * 64).first).to_be_visible()
+        assert page.evaluate(beyond) == [], name
+    page.set_viewport_size({"width": 390, "height": 900})
+    for name in ("runs", "items"):  # the stock lists scroll there
+        page.goto(site(name))
+        assert page.evaluate(beyond) == [], name
+
+
 def test_rows_are_walked_selected_and_opened_by_keys(visit, site):
     page = visit("items")
     page.goto(site("items"))
