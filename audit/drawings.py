@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from audit import words
 
@@ -207,11 +207,13 @@ def budget(shares: Sequence[tuple[str, int]], *, opened: int, limit: int) -> Saf
 def rectangles(these: Sequence[Rectangle], *, rounded: int = 0) -> SafeString:
     """Filled rectangles, one after the other."""
     corner = f' rx="{rounded}"' if rounded else ""
-    form = f'<rect class="{{}}" x="{{}}" y="{{}}" width="{{}}" height="{{}}"{corner}/>'
-    return format_html_join(
-        "",
-        form,
-        ((kind, *(f"{place:.1f}" for place in places)) for kind, *places in these),
+    # A page has a thousand of them: to escape these words of ours and numbers took a
+    # tenth of its time.
+    return mark_safe(  # noqa: S308
+        "".join(
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"{corner}/>'
+            for kind, x, y, width, height in these
+        )
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -46,8 +47,7 @@ def grouped(
     read = Counter(row.outcome for row in rows)
     groups = defaultdict(list)
     for row in rows:
-        differs = _PARTICULAR if "@" in row.said else _NUMBERS
-        groups[row.handler, row.outcome, differs.sub("#", row.said)].append(row)
+        groups[row.handler, row.outcome, _shared(row.said)].append(row)
     found = [
         _group(of, since=since, now=now, more=read[outcome] >= READ)
         for (_, outcome, _), of in groups.items()
@@ -60,6 +60,12 @@ def literal(error: str) -> str:
     parts = _PARTICULAR.split(error.partition("\n")[0])
     longest = max((part.strip() for part in parts), key=len)
     return longest if len(longest) >= SEARCHABLE else ""
+
+
+@lru_cache(maxsize=len(BAD) * READ)  # a page that refreshes itself reads the same texts
+def _shared(error: str) -> str:
+    """What all errors of a group share."""
+    return (_PARTICULAR if "@" in error else _NUMBERS).sub("#", error)
 
 
 def _read(since: datetime, tenants: frozenset[int] | None) -> list[_Bad]:

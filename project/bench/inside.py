@@ -37,7 +37,7 @@ def tick() -> None:
 
 
 def lists(count: int) -> None:
-    """Print what every filter, search and order of the list of runs takes."""
+    """Print what pages over a full ledger take."""
     sys.stdout.write(json.dumps(in_full(count)) + "\n")
 
 

@@ -1,7 +1,8 @@
-"""Lists over a full ledger: milliseconds and statements of Scheduler Audit Logs, as its readers get them.
+"""Pages over a full ledger and a long queue: milliseconds and statements, as their readers get them.
 
-Whole answers of the server are timed, rendering included, and the statements counted;
-every filter, search and order of the list is asked for, near the top and deep down.
+Whole answers of the server are timed, rendering included, and the statements counted.
+Of Scheduler Audit Logs every filter, search and order is asked for, near the top and
+deep down; besides the overview, Items, and Metrics in every range.
 """
 
 import statistics
@@ -16,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from audit import clock, ledger
+from audit import clock, ledger, metrics, sum_up
 from audit.ledger import RunRecord
 from project.bench import sql
 from workqueue.models import Tenant
@@ -24,6 +25,27 @@ from workqueue.models import Tenant
 TENANTS = 2000
 TIMES = 20  # each; the 19th of them is the p95
 APART = timedelta(milliseconds=400)  # between two runs of the ledger
+PER_ITEM = 25  # finished runs for each item that waits: 200,000 for five million
+
+
+def addresses(count: int) -> dict[str, str]:
+    """What is opened, by a name, with a ledger of `count` runs."""
+    runs, items = reverse("admin:runs"), reverse("admin:items")
+    of_metrics = {f"metrics, {name}": {"range": name} for name in metrics.RANGES}
+    of_metrics["metrics of a tenant"] = {"range": "30d", "tenant": "bench-7"}
+    return {
+        "overview": reverse("admin:index"),
+        "items": items,
+        "items of a tenant": f"{items}?tenant=bench-7",
+        **{
+            name: f"{reverse('admin:metrics')}?{urlencode(query)}"
+            for name, query in of_metrics.items()
+        },
+        **{
+            name: f"{runs}?{urlencode(query, doseq=True)}"
+            for name, query in asked(count).items()
+        },
+    }
 
 
 def asked(count: int) -> dict[str, dict[str, Any]]:
@@ -86,7 +108,7 @@ def asked(count: int) -> dict[str, dict[str, Any]]:
 
 
 def fill(count: int) -> None:
-    """A ledger of so many runs, as a busy installation has it."""
+    """A ledger of so many runs, summed up, and a queue, as a busy installation has them."""
     for back in range(0, int(APART * count / timedelta(days=1)) + 32, 20):
         _make_month(clock.now() - timedelta(days=back))
     with connection.cursor() as cursor:
@@ -94,6 +116,10 @@ def fill(count: int) -> None:
         cursor.execute(
             sql.RUNS, {"count": count, "apart": f"{APART.total_seconds()} s"}
         )
+        cursor.execute(sql.VACUUM)
+    sum_up.sum_up(clock.now(), goes_on=lambda: True)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.ITEMS, {"each": max(1, count // PER_ITEM // TENANTS)})
         cursor.execute(sql.VACUUM)
 
 
@@ -127,15 +153,14 @@ def in_full(count: int) -> dict[str, dict[str, float]]:
 
 
 def measured(count: int, times: int = TIMES) -> dict[str, dict[str, float]]:
-    """p50 and p95 in milliseconds, and statements, of everything that is asked."""
+    """p50 and p95 in milliseconds, and statements, of everything that is opened."""
     client = Client(headers={"host": "localhost"})
     reader, _ = User.objects.get_or_create(
         username="bench", defaults={"is_staff": True, "is_superuser": True}
     )
     client.force_login(reader)
     found = {}
-    for name, query in asked(count).items():
-        address = f"{reverse('admin:runs')}?{urlencode(query, doseq=True)}"
+    for name, address in addresses(count).items():
         took = sorted(_timed(client, address) for _ in range(times))
         found[name] = {
             "p50": round(statistics.median(took), 1),

@@ -143,7 +143,7 @@ def _idle(url: str) -> Figures:
 
 
 def _lists(url: str) -> Figures:
-    """Milliseconds and statements of the list of runs, by what is asked of it."""
+    """Milliseconds and statements of pages over a full ledger, by what is asked of them."""
     with server.database(url, "millrace_bench_lists") as own:
         found = _in_process(own, "lists", LISTED)
     return {"lists_ms": found}
