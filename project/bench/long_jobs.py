@@ -24,6 +24,7 @@ from workqueue import policy
 from workqueue.models import Node, Tenant
 
 SLEEPERS = 200
+NAP = 60.0  # seconds
 TALK_SECONDS = 60
 TALK_PER_SECOND = 1_000
 MANY_LINES = 2_000_000
@@ -103,7 +104,7 @@ def sleepers() -> dict[str, float]:
     environment = {"DB_POOL_SIZE": "20", "DB_MAX_OVERFLOW": "0"}
     with _worker(**environment) as worker:
         for _ in range(SLEEPERS):
-            _submit("nap", seconds=60)
+            _submit("nap", seconds=NAP)
         _until_running(SLEEPERS)
         asleep = lambda: _report().get("asleep") == SLEEPERS  # noqa: E731
         server.wait_for(asleep, seconds=30, what="the sleep of all")
