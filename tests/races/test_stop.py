@@ -44,8 +44,8 @@ def start(spawn: Callable[..., Process]) -> Start:
                 **env,
             },
         )
-        kinds = {"web": "web", "scheduler": "server", "worker": "worker"}
-        wanted = {kinds[one.name] for one in MODES[mode].processes}
+        names = {one.name for one in MODES[mode].processes}
+        wanted = {"server" if name == "scheduler" else name for name in names}
         wait_until(
             lambda: wanted <= set(Node.objects.alive().values_list("kind", flat=True)),
             within=120,
@@ -130,4 +130,9 @@ def test_there_is_one_scheduler_however_many_web_processes(start: Start) -> None
     start("all", WEB_PROCESSES="4")
     kinds = Node.objects.alive().values_list("kind", flat=True)
     wait_until(lambda: Counter(kinds.all())["web"] == 4, what="four web processes")
-    assert Counter(kinds.all()) == {"web": 4, "server": 1, "worker": 1}
+    assert Counter(kinds.all()) == {
+        "web": 4,
+        "server": 1,
+        "worker": 1,
+        "jobworker": 1,
+    }
