@@ -13,6 +13,7 @@ from project.kinds import KINDS
 EVERYWHERE = ("all", "api", "web", "worker", "jobworker")
 SERVING = ("all", "api", "web")  # modes with a port
 MIGRATING = ("all", "api")
+RUNNING_JOBS = ("all", "jobworker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +329,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             name="JOB_ROOT",
             kind="folder",
+            modes=RUNNING_JOBS,
             purpose="Folder of the job worker's workspaces and of the images that it built.",
             unset="var/jobs in the project's folder.",
         ),
@@ -340,6 +342,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             name="TF_PLUGIN_CACHE_DIR",
             kind="folder",
+            modes=RUNNING_JOBS,
             purpose="Folder in which Terraform keeps the providers that modules of yours need.",
             unset="It keeps none: each job downloads what it needs.",
         ),
