@@ -1,6 +1,7 @@
 # One image for every mode: FALCON_MODE says which processes `start` runs (docs/deploy.md).
 # It runs as any user without rights, on a root file system that is read-only: what is
-# written goes to /data (the archive) and /tmp.
+# written goes to /data (the archive), /jobs (workspaces and images of jobs) and /tmp.
+# Terraform and Packer are not in it: docs/job-worker.md adds them.
 ARG PYTHON=3.13-slim-trixie
 
 FROM python:${PYTHON} AS build
@@ -27,7 +28,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --gid 0 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin millrace \
-    && install --directory --owner=10001 --group=0 --mode=0770 /data
+    && install --directory --owner=10001 --group=0 --mode=0770 /data /jobs
 COPY --from=build /app /app
 WORKDIR /app
 ENV PATH=/app/.venv/bin:$PATH \
@@ -38,7 +39,8 @@ ENV PATH=/app/.venv/bin:$PATH \
     DJANGO_ENV=production \
     LOG_FORMAT=json \
     PORT=80 \
-    ARCHIVE_ROOT=/data/archive
+    ARCHIVE_ROOT=/data/archive \
+    JOB_ROOT=/jobs
 USER 10001:0
 EXPOSE 80
 STOPSIGNAL SIGTERM

@@ -62,14 +62,14 @@ def check_address(**_: Any) -> list[CheckMessage]:
 # Not Tags.database: those are asked only by `check --database`.
 @register(Tags.compatibility, deploy=True)
 def check_pool(**_: Any) -> list[CheckMessage]:
-    """project.W004: a worker keeps four connections for itself."""
+    """project.W004: workers and job workers keep four connections for themselves."""
     size = settings.DB_POOL_SIZE
     if settings.SQLITE or size is None or size + (settings.DB_MAX_OVERFLOW or 0) > 4:
         return []
     return [
         Warning(
-            f"DB_POOL_SIZE={size}: a worker keeps 4 connections for itself and runs one item at a time with the rest.",
-            hint="Set DB_POOL_SIZE to WORKER_CONCURRENCY + 4, or leave it out.",
+            f"DB_POOL_SIZE={size}: a worker keeps 4 connections for itself and runs one item or job at a time with the rest.",
+            hint="Set DB_POOL_SIZE to WORKER_CONCURRENCY + 4, for a job worker to twice its total + 4, or leave it out.",
             id="project.W004",
         )
     ]

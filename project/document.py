@@ -1,7 +1,8 @@
-"""document: docs/settings.md, made from the two registries of what can be configured."""
+"""document: docs/settings.md, made from the registries of what can be configured."""
 
 from collections.abc import Iterable
 
+from jobworker import caps
 from project.environment import EVERYWHERE, SECTIONS, Variable
 from workqueue.bounds import Key
 from workqueue.policy import WORKER_NODE_CONFIGURATION
@@ -9,7 +10,7 @@ from workqueue.policy import WORKER_NODE_CONFIGURATION
 HEAD = """\
 # Settings
 
-<!-- Written by `make docs`; a test compares. Change project/environment.py or workqueue/policy.py instead. -->
+<!-- Written by `make docs`; a test compares. Change project/environment.py, workqueue/policy.py or jobworker/caps.py instead. -->
 
 Three places, by when a value has to be known:
 
@@ -18,7 +19,7 @@ Three places, by when a value has to be known:
   needs a restart. `manage.py showconfig` prints what a process sees and where it came from, secrets masked. A wrong or
   missing value ends every command with one line that names it, and exit code 78. What this machine does not give (an address,
   a folder) ends `start` and `showconfig` in the same way.
-- **Live settings**, in the admin under Global Settings > Settings. Every process applies a change within 5 seconds. Each
+- **Live settings**, in the admin under Global Settings > Settings and Job Worker. Every process applies a change within 5 seconds. Each
   version is kept and can be restored. A value out of bounds is refused with the range; one that got in by SQL is
   clamped, and the process's report says so.
 - **The timetable**, `scheduler/timetable.py`, is code. Its cadences can be overridden per row in the admin.
@@ -34,10 +35,9 @@ def document() -> str:
         parts.append(
             f"## {section}\n\n{_table(VARIABLES_HEAD, map(_variable, variables))}\n"
         )
-    rows = map(_key, WORKER_NODE_CONFIGURATION.keys)
-    parts.append(
-        f"## {WORKER_NODE_CONFIGURATION.name} (live)\n\n{_table(KEYS_HEAD, rows)}\n"
-    )
+    for declaration in (WORKER_NODE_CONFIGURATION, caps.DECLARATION):
+        rows = map(_key, declaration.keys)
+        parts.append(f"## {declaration.name} (live)\n\n{_table(KEYS_HEAD, rows)}\n")
     return "\n".join(parts)
 
 

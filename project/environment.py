@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from project.kinds import KINDS
 
-EVERYWHERE = ("all", "api", "web", "worker")
+EVERYWHERE = ("all", "api", "web", "worker", "jobworker")
 SERVING = ("all", "api", "web")  # modes with a port
 MIGRATING = ("all", "api")
+RUNNING_JOBS = ("all", "jobworker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,8 +254,8 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             unit="connections",
             low=1,
             high=1000,
-            purpose="Connections that each process keeps. A worker runs at most pool - 4 items.",
-            unset="What the process needs: web 5, scheduler 2, worker WORKER_CONCURRENCY + 4.",
+            purpose="Connections that each process keeps. With DB_MAX_OVERFLOW it is the pool: a worker runs at most pool - 4 items at once, a job worker (pool - 4) / 2 jobs that are awake.",
+            unset="What the process needs: web 5, scheduler 2, worker WORKER_CONCURRENCY + 4, job worker 5.",
         ),
         Variable(
             name="DB_MAX_OVERFLOW",
@@ -263,7 +264,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             low=0,
             high=1000,
             purpose="Connections beyond DB_POOL_SIZE in a rush.",
-            unset="What the process needs: web 5, scheduler 2, worker 0.",
+            unset="What the process needs: web 5, scheduler 2, worker 0, job worker 5.",
         ),
     ),
     "Engine": (
@@ -274,7 +275,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             low=2,
             high=600,
             default="25",
-            purpose="A server that did not report for this long is stopped; workers are given 2.4 times as long.",
+            purpose="A server that did not report for this long is stopped; workers and job workers are given 2.4 times as long.",
         ),
         Variable(
             name="WORKER_DRAIN_TIMEOUT_S",
@@ -283,7 +284,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             low=0,
             high=3600,
             default="20",
-            purpose="How long a worker that is told to stop may finish what it has begun.",
+            purpose="How long a worker or job worker that is told to stop may finish what it has begun. Programs of jobs are interrupted 8 s before its end. Raise the grace period of your platform first.",
         ),
         Variable(
             name="MILLRACE_WAKE_SOCKET",
@@ -328,6 +329,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             name="JOB_ROOT",
             kind="folder",
+            modes=RUNNING_JOBS,
             purpose="Folder of the job worker's workspaces and of the images that it built.",
             unset="var/jobs in the project's folder.",
         ),
@@ -340,6 +342,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             name="TF_PLUGIN_CACHE_DIR",
             kind="folder",
+            modes=RUNNING_JOBS,
             purpose="Folder in which Terraform keeps the providers that modules of yours need.",
             unset="It keeps none: each job downloads what it needs.",
         ),

@@ -1,6 +1,6 @@
 """figures: everything that /metrics tells, read from the database at one moment.
 
-At most eight statements, none that grows with history. docs/metrics.md explains each
+At most nine statements, none that grows with history. docs/metrics.md explains each
 name; the alerts and the dashboard under deploy/ use them.
 """
 
@@ -17,6 +17,8 @@ from prometheus_client.core import (
 )
 
 from audit import tally
+from jobworker import registry as job_types
+from project import job_figures
 from scheduler import servers
 from scheduler.models import Schedule, Tick
 from workqueue import live, registry
@@ -46,7 +48,10 @@ def read(*, now: datetime) -> Iterator[Metric]:
     yield from _master(master)
     yield from _processes(processes, now=now)
     yield from _workers([one for one in processes if one.kind == Node.Kind.WORKER])
+    stuck = sum(one.stuck for one in processes)
+    yield _gauge("threads_stuck", "Threads over their time limit.", stuck)
     yield from _settings(nodes, now=now)
+    yield from job_figures.read(nodes, now=now)
 
 
 def _queue(now: datetime) -> Iterator[Metric]:
@@ -83,7 +88,7 @@ def _runs(now: datetime) -> Iterator[Metric]:
     )
     ran = _histogram("run_duration_seconds", "From the start to the end of a run.")
     found = tally.read(now=now)
-    for handler in sorted({*registry.rows(), *found}):
+    for handler in sorted({*registry.rows(), *job_types.types(), *found}):
         counted = found.get(handler, tally.Counted())
         # Zeros too: of a counter that begins at 1, nobody sees the first.
         for outcome in tally.OUTCOMES:
@@ -157,16 +162,13 @@ def _workers(found: Sequence[servers.Process]) -> Iterator[Metric]:
     yield _gauge(
         "slots_busy", "Items that they run.", sum(one.busy or 0 for one in found)
     )
-    yield _gauge(
-        "threads_stuck",
-        "Threads over their time limit.",
-        sum(one.stuck for one in found),
-    )
 
 
 def _settings(nodes: list[Node], *, now: datetime) -> Iterator[Metric]:
     known = live.current()
-    reports = [node.report for node in nodes if isinstance(node.report, Mapping)]
+    # Job workers tell the version of a setting of their own.
+    others = [node for node in nodes if node.kind != Node.Kind.JOBWORKER]
+    reports = [node.report for node in others if isinstance(node.report, Mapping)]
     versions = [one["settings_version"] for one in reports if "settings_version" in one]
     behind = sum(version != known.version for version in versions)
     yield _gauge(

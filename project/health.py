@@ -20,11 +20,13 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - who listens everywhe
 
 def main() -> None:
     """Look, print, exit."""
-    if MODES[settings.FALCON_MODE].serves:
+    mode = MODES[settings.FALCON_MODE]
+    if mode.serves:
         problem = ask(ANY.get(settings.BIND, settings.BIND), settings.PORT)
         print(problem or "ok")  # noqa: T201
         sys.exit(bool(problem))
-    command = [*MANAGE, "workerhealth"]
+    kinds = [f"--kind={process.name}" for process in mode.processes]
+    command = [*MANAGE, "workerhealth", *kinds]
     code = subprocess.run(command, cwd=settings.BASE_DIR, check=False).returncode  # noqa: S603 - ours
     sys.exit(0 if code == UNAVAILABLE else code)
 

@@ -31,14 +31,15 @@ def launch(
     """Run FALCON_MODE until told to stop; return the exit code."""
     mode = MODES[settings.FALCON_MODE]
     wake_folder = Path(tempfile.mkdtemp(prefix="millrace-"))
+    outside = None
     try:
         given = {**environment, "MILLRACE_WAKE_SOCKET": str(wake_folder)}
         if with_demo and settings.PRODUCTION:
             raise upgrade.Refused(
                 "--demo makes tenants and keeps their e-mails: not with DJANGO_ENV=production"
             )
-        # Holds its lock until the end.
-        outside = demo.OutsideWorld() if with_demo else None
+        if with_demo:
+            outside = demo.OutsideWorld()  # holds its lock until the end
         _prepare(mode, environment=given, check=check)
         # Before the demo, which has something to tell the administrator.
         first = mode.admin and mode.migrates
@@ -57,6 +58,8 @@ def launch(
             on_drain=(wake_folder / DRAINING).touch,
         ).run()
     finally:
+        if outside:
+            outside.close()
         shutil.rmtree(wake_folder, ignore_errors=True)
 
 

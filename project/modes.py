@@ -22,7 +22,7 @@ SERVE = (
 class Process:
     """One kind of child."""
 
-    name: str
+    name: str  # for the log; of those without a port also Node.Kind
     command: tuple[str, ...]
     last: bool = False  # stopped after all others: it answers probes while they drain
 
@@ -30,6 +30,7 @@ class Process:
 WEB = Process(name="web", command=SERVE, last=True)
 SCHEDULER = Process(name="scheduler", command=(*MANAGE, "runscheduler"))
 WORKER = Process(name="worker", command=(*MANAGE, "runworker"))
+JOBWORKER = Process(name="jobworker", command=(*MANAGE, "runjobworker"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,13 @@ class Mode:
 
 MODES = {
     "all": Mode(
-        processes=(WEB, SCHEDULER, WORKER), migrates=True, api=True, admin=True
+        processes=(WEB, SCHEDULER, WORKER, JOBWORKER),
+        migrates=True,
+        api=True,
+        admin=True,
     ),
     "api": Mode(processes=(WEB, SCHEDULER), migrates=True, api=True),
     "web": Mode(processes=(WEB,), admin=True),
     "worker": Mode(processes=(WORKER,)),
+    "jobworker": Mode(processes=(JOBWORKER,)),
 }

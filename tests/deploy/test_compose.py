@@ -49,7 +49,7 @@ def test_it_may_do_no_more_than_it_needs(name):
     assert (one["read_only"], one["cap_drop"]) == (True, ["ALL"])
     assert one["security_opt"] == ["no-new-privileges:true"]
     assert one["tmpfs"] == ["/tmp"]  # noqa: S108
-    assert "secrets:/run/millrace:ro" in one["volumes"]
+    assert one["volumes"] == ["secrets:/run/millrace:ro", "archive:/data", "jobs:/jobs"]
     assert one["image"] == f"millrace:{VERSION}"
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from project.modes import MODES
+from project.modes import JOBWORKER, MODES
 from project.probes import PROBES
 from project.settings import VERSION
 from tests.deploy.files import DEPLOY, documents, drain, wrong_variables
+from workqueue.connections import ROLES
 
 pytestmark = pytest.mark.once
 
@@ -83,6 +84,15 @@ def test_a_pod_may_drain_before_it_is_killed(mode):
     assert grace > before + drain(CONFIG) + 10
 
 
+def test_there_is_one_job_worker_at_a_time_never_none_and_never_two_pools():
+    spec = DEPLOYMENTS["jobworker"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    given = {one["name"]: one["value"] for one in container("jobworker")["env"]}
+    need = ROLES["jobworker"]
+    pool = int(given["DB_POOL_SIZE"]), int(given["DB_MAX_OVERFLOW"])
+    assert pool == (need.size, need.overflow)
+
+
 @modes
 def test_it_passes_the_restricted_standard(mode):
     assert pod(mode)["securityContext"]["runAsNonRoot"] is True
@@ -128,6 +138,9 @@ def test_what_it_mounts_is_there(mode):
     assert mounts["tmp"] == "/tmp"  # noqa: S108
     if {"admin", "worker"} & {mode, *(["admin"] if MODES[mode].admin else [])}:
         assert mounts["archive"] == "/data"
+    assert mounts.get("jobs") == (
+        "/jobs" if JOBWORKER in MODES[mode].processes else None
+    )
 
 
 @modes

@@ -59,7 +59,8 @@ def test_what_needs_a_person_is_not_started_again():
     assert unit()["RestartPreventExitStatus"] == ["78"]
 
 
-def test_it_may_write_where_the_archive_is_and_nowhere_else():
+def test_it_may_write_where_the_archive_and_the_jobs_are_and_nowhere_else():
     assert unit()["ProtectSystem"] == ["strict"]
     (folder,) = unit()["StateDirectory"]
-    assert environment()["ARCHIVE_ROOT"].startswith(f"/var/lib/{folder}/")
+    for name in ("ARCHIVE_ROOT", "JOB_ROOT"):
+        assert environment()[name].startswith(f"/var/lib/{folder}/")

@@ -4,6 +4,7 @@ import pytest
 
 from project import checks
 from tests import factories
+from workqueue import budget
 
 pytestmark = pytest.mark.once
 
@@ -54,6 +55,20 @@ def test_more_connections_than_the_server_offers(settings, monkeypatch):
         monkeypatch.setattr(checks, "_offered", lambda there=there: there)
         assert ids(checks.check_budget(databases=["default"])) == found
     assert checks.check_budget(databases=None) == []
+
+
+@pytest.mark.django_db
+def test_one_container_in_mode_all_fits_a_server_of_the_usual_size_and_two_do_not(
+    settings, monkeypatch
+):
+    """The arithmetic of docs/job-worker.md: 2 x 13 + 7 + 17 + 13 = 63."""
+    settings.SQLITE = False
+    monkeypatch.setattr(checks, "_offered", lambda: 97)
+    for found in ([], ["project.W005"]):
+        for kind in ("web", "web", "server", "worker", "jobworker"):
+            factories.node(kind, report={})
+        assert ids(checks.check_budget(databases=["default"])) == found
+    assert budget.wanted() == 2 * 63
 
 
 @pytest.mark.postgresql

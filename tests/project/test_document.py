@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobworker import caps
 from project.document import document
 from project.environment import VARIABLES
 from workqueue.policy import WORKER_NODE_CONFIGURATION
@@ -15,9 +16,8 @@ def test_every_variable_and_every_live_key_has_a_row_with_its_default():
         for line in document().splitlines()
         if line.startswith("| `")
     }
-    assert set(rows) == {v.name for v in VARIABLES} | {
-        k.name for k in WORKER_NODE_CONFIGURATION.keys
-    }
+    keys = [*WORKER_NODE_CONFIGURATION.keys, *caps.DECLARATION.keys]
+    assert set(rows) == {one.name for one in (*VARIABLES, *keys)}
     assert "0 to 3600" in rows["WORKER_DRAIN_TIMEOUT_S"]
     assert "**required** in production" in rows["SECRET_KEY"]
     assert "`10`" in rows["WORKER_CONCURRENCY"]

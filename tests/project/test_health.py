@@ -72,10 +72,11 @@ def test_a_mode_without_a_port_is_as_well_as_its_beat_and_a_lost_database_blames
     asked = []
 
     def run(command, **_):
-        asked.append(command[-1])
+        asked.append(command[-2:])
         return type("Result", (), {"returncode": worker})
 
     monkeypatch.setattr(health.subprocess, "run", run)
-    for mode in (name for name, mode in MODES.items() if not mode.serves):
+    without = [name for name, mode in MODES.items() if not mode.serves]
+    for mode in without:
         assert code_of(monkeypatch, mode) == container
-    assert set(asked) == {"workerhealth"}
+    assert asked == [["workerhealth", f"--kind={mode}"] for mode in without]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from project import demo, launch, upgrade
-from project.modes import SCHEDULER, WEB, WORKER
+from project.modes import JOBWORKER, SCHEDULER, WEB, WORKER
 from project.probes import DRAINING
 
 pytestmark = pytest.mark.once
@@ -78,7 +78,7 @@ def test_everything_is_ready_before_the_first_process(steps, supervised):
         "run",
     ]
     (given,) = supervised
-    assert given.processes == (WEB, SCHEDULER, WORKER)
+    assert given.processes == (WEB, SCHEDULER, WORKER, JOBWORKER)
     assert given.environment["A"] == "b"
 
 
@@ -88,11 +88,16 @@ def test_probes_learn_of_the_drain_and_the_folder_goes_at_the_end(steps, supervi
     assert not supervised[0].wake.exists()
 
 
-def test_a_worker_neither_migrates_nor_greets(steps, supervised, settings):
-    settings.FALCON_MODE = "worker"
+@pytest.mark.parametrize(
+    ("mode", "process"), [("worker", WORKER), ("jobworker", JOBWORKER)]
+)
+def test_a_worker_neither_migrates_nor_greets(
+    steps, supervised, settings, mode, process
+):
+    settings.FALCON_MODE = mode
     run(steps)
     assert steps == ["look", "wait", "check", "close", "run"]
-    assert supervised[0].processes == (WORKER,)
+    assert supervised[0].processes == (process,)
 
 
 def test_the_demo_has_its_outside_world_first_and_leads_the_others_there(
@@ -105,6 +110,7 @@ def test_the_demo_has_its_outside_world_first_and_leads_the_others_there(
         "web",
         "scheduler",
         "worker",
+        "jobworker",
     ]
     assert given.environment["EMAIL_URL"].startswith("smtp://127.0.0.1:")
     assert steps.index("migrate") < steps.index("fill") < steps.index("run")

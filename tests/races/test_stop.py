@@ -13,7 +13,9 @@ from contextlib import ExitStack
 import pytest
 
 from audit.models import Run
+from jobworker.models import Job
 from project.modes import MODES
+from scheduler.models import MasterLease
 from tests import factories
 from tests.processes import Process
 from tests.waiting import wait_until
@@ -44,8 +46,8 @@ def start(spawn: Callable[..., Process]) -> Start:
                 **env,
             },
         )
-        kinds = {"web": "web", "scheduler": "server", "worker": "worker"}
-        wanted = {kinds[one.name] for one in MODES[mode].processes}
+        names = {one.name for one in MODES[mode].processes}
+        wanted = {"server" if name == "scheduler" else name for name in names}
         wait_until(
             lambda: wanted <= set(Node.objects.alive().values_list("kind", flat=True)),
             within=120,
@@ -91,8 +93,10 @@ def test_all_ends_within_the_drain_and_two_seconds_and_loses_nothing(
     process, port = start("all")
     short = [enqueue(acme, f"sleep:1.{n}") for n in range(2)]
     long = enqueue(acme, "sleep:60")
+    job = factories.job(acme, params={"does": "busy:60"})
     executing = WorkItem.objects.executing()
     wait_until(lambda: executing.count() == 3, what="three items in hand")
+    wait_until(lambda: Job.objects.running().exists(), what="a job in hand")
     kept = connect(port, b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
     assert kept.recv(1000).startswith(b"HTTP/1.1 200")
     connect(
@@ -102,13 +106,16 @@ def test_all_ends_within_the_drain_and_two_seconds_and_loses_nothing(
 
     stop_in_time(process)
 
-    ended = dict(Run.objects.values_list("item_id", "outcome"))
-    assert ended == {
+    items = Run.objects.exclude(kind="job")
+    assert dict(items.values_list("item_id", "outcome")) == {
         **{one.pk: "succeeded" for one in short},
         long.pk: "abandoned",
     }
     assert list(WorkItem.objects.values_list("pk", "status")) == [(long.pk, "pending")]
     assert {node.status for node in Node.objects.all()} == {"stopped"}
+    job.refresh_from_db()
+    assert (job.status, job.error_code) == ("failed", "drained")
+    assert "it is not started again" in job.error
     assert "Traceback" not in process.log
 
     # Whoever comes next has it at once: nobody waits for a process to count as stopped.
@@ -126,8 +133,25 @@ def test_every_mode_ends_in_order_and_its_processes_count_as_stopped(
     assert "Traceback" not in process.log
 
 
+def test_a_job_worker_on_its_own_has_no_port_and_takes_no_part_in_the_election(
+    start: Start,
+) -> None:
+    process, port = start("jobworker")
+    process.says("job runner: caps heavy=2 medium=1 light=3 total=3 (threads=25)")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((LOOPBACK, port), 1)
+    assert set(Node.objects.values_list("kind", flat=True)) == {"jobworker"}
+    assert not MasterLease.objects.exclude(holder=None).exists()
+    assert "migration" not in process.log
+
+
 def test_there_is_one_scheduler_however_many_web_processes(start: Start) -> None:
     start("all", WEB_PROCESSES="4")
     kinds = Node.objects.alive().values_list("kind", flat=True)
     wait_until(lambda: Counter(kinds.all())["web"] == 4, what="four web processes")
-    assert Counter(kinds.all()) == {"web": 4, "server": 1, "worker": 1}
+    assert Counter(kinds.all()) == {
+        "web": 4,
+        "server": 1,
+        "worker": 1,
+        "jobworker": 1,
+    }

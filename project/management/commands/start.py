@@ -17,11 +17,11 @@ class Command(BaseCommand):
     """The entry point of the container and of a newcomer."""
 
     help = (
-        "Brings the schema up to date and runs the processes of FALCON_MODE (all, api, web, worker) until SIGTERM "
-        "or Ctrl-C; then workers finish what they have begun, for at most WORKER_DRAIN_TIMEOUT_S, and the web "
-        "process is stopped last. A second signal ends at once. Exit codes: 0 stopped in order, 1 somebody had to "
-        "be killed, 69 the database did not answer, 78 the configuration or the schema must be corrected first, "
-        "143 (130 by Ctrl-C) a second signal, or one before the first process was started. "
+        "Brings the schema up to date and runs the processes of FALCON_MODE (all, api, web, worker, jobworker) "
+        "until SIGTERM or Ctrl-C; then workers finish what they have begun, for at most WORKER_DRAIN_TIMEOUT_S, "
+        "and the web process is stopped last. A second signal ends at once. Exit codes: 0 stopped in order, 1 "
+        "somebody had to be killed, 69 the database did not answer, 78 the configuration or the schema must be "
+        "corrected first, 143 (130 by Ctrl-C) a second signal, or one before the first process was started. "
         "Example: manage.py start --demo"
     )
     # Some checks ask the database, which may not be there yet: run when it is.
