@@ -23,7 +23,14 @@ from project import banners, overview, reader
 from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
-PAGES = ("project", "scheduler", "scheduler.handlers.operations", "workqueue", "audit")
+PAGES = (
+    "project",
+    "scheduler",
+    "scheduler.handlers.operations",
+    "jobworker",
+    "workqueue",
+    "audit",
+)
 
 
 @dataclass(frozen=True, slots=True)

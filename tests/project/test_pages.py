@@ -9,6 +9,7 @@ the database.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,11 +24,14 @@ from playwright.sync_api import Page, expect
 
 from audit import clock
 from audit.models import Run
+from jobworker import registry as job_registry
+from jobworker.models import Job
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.notifications.models import WebNotification
 from scheduler.handlers.operations.models import BulkOperation
 from scheduler.models import Schedule
 from tests import factories
+from tests.jobworker import screening
 from tests.project.test_browser import problems, site, visit  # noqa: F401
 from tests.scheduler.handlers.notifications import arrange
 from tests.screens import signed_in
@@ -48,8 +52,10 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "form": lambda: "csv",  # of an export
     "item_id": lambda: WorkItem.objects.latest("id").pk,
     "key": lambda: Schedule.objects.latest("pk").key,
+    "job_id": lambda: Job.objects.latest("created_at").pk,
     "pause_id": lambda: Pause.objects.latest("id").pk,
     "slug": lambda: slugify(WORKER_NODE_CONFIGURATION.name),
+    "type": lambda: next(iter(job_registry.types()), "none"),
     "tenant_id": lambda: Tenant.objects.filter(is_platform=False).latest("id").pk,
     "version": lambda: Setting.objects.earliest("version").version,
     "view_id": lambda: 1,  # only ever posted to
@@ -117,6 +123,10 @@ def rows(site: Callable[..., str]) -> None:  # noqa: F811
         who="operator",
         why="the provider is down",
     )
+    screening.worker(reduced=[{"what": "total", "from": 12, "to": 3, "why": "pool"}])
+    screening.pending(acme)
+    screening.ended(acme)
+    screening.running(acme, progress_at=clock.now() - timedelta(minutes=12))
     AccessAttempt.objects.create(
         username="mallory", ip_address="203.0.113.9", failures_since_start=5
     )
@@ -149,7 +159,7 @@ def pages(rows: None) -> list[str]:
 
 
 # What the rows above do not have: a file on a disk.
-MISSING = {"archival_archivefile_download": {404}}
+MISSING = {"archival_archivefile_download": {404}, "job_submit": {404}}
 
 
 def test_no_page_is_missing_from_the_walk(pages: list[str]) -> None:
