@@ -3,9 +3,11 @@
 from django.urls import path
 
 from audit.views import downloads, removes, saves
-from jobworker.views import act, job, jobs, new
+from jobworker.views import act, connections, job, job_worker, jobs, new
 
 urlpatterns = [
+    path("job-worker/", job_worker.job_worker, name="job_worker"),
+    path("connections/", connections.connections, name="connections"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/new/", new.choose, name="job_new"),
     path("jobs/new/<slug:type>/", new.submit, name="job_submit"),
