@@ -59,14 +59,14 @@ class Field:
 
 
 def fields(
-    type: str, typed: Mapping[str, str] | None, problems: Mapping[str, str]
+    type: str, typed: Mapping[str, str], problems: Mapping[str, str]
 ) -> list[Field]:
-    """The form. `typed`: by the parameters' names; None: a new form with the defaults."""
+    """The form. `typed`: by the parameters' names."""
     return [
         Field(
             param=each,
             name=f"{PREFIX}{each.name}",
-            text=_default(each) if typed is None else typed.get(each.name, ""),
+            text=typed.get(each.name, ""),
             problem=problems.get(each.name, ""),
         )
         for each in params.describe(registry.module(type).Params)
@@ -82,7 +82,7 @@ def typed(type: str, sent: Mapping[str, str]) -> dict[str, str]:
 
 
 def prefilled(type: str, stored: object) -> dict[str, str]:
-    """The parameters of an earlier job as they would be typed; a new one's default where it lacks one."""
+    """These values as they would be typed: of an earlier job, of a link. Else the defaults; never secrets."""
     known = stored if isinstance(stored, dict) else {}
     return {
         each.name: _text(each, known[each.name])
@@ -106,5 +106,5 @@ def _default(each: Param) -> str:
 
 def _text(each: Param, value: object) -> str:
     if each.type is bool:
-        return "on" if value is True else "off"
+        return "on" if value in (True, "on") else "off"
     return "" if value is None else board.told(value)

@@ -73,6 +73,13 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Bulk operations", "operations", go="b"),
         ),
     ),
+    (
+        "Deployments",
+        (
+            Entry("Deployments", "jobworker.Deployment"),
+            Entry("Images", "jobworker.Image"),
+        ),
+    ),
 )
 # Between these stand the domains, one group per app of settings.DOMAIN_APPS.
 BELOW: tuple[tuple[str, tuple[Entry, ...]], ...] = (

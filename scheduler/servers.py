@@ -104,7 +104,9 @@ class Process:
     stuck: int  # threads past their time limit
     connections: int  # that it may open
     loop: str  # what it says of itself beyond its status: "stopped: ... is off"
-    reduced: tuple[tuple[str, int, int, str], ...] = ()  # (cap, asked, used, why) of jobs
+    reduced: tuple[
+        tuple[str, int, int, str], ...
+    ] = ()  # (cap, asked, used, why) of jobs
 
     @property
     def name(self) -> str:

@@ -50,7 +50,7 @@ def cancel(request: HttpRequest, job_id: UUID) -> HttpResponse:
         if runs
         else "It waits and has done nothing yet: it is cancelled at once. It stays in the list as cancelled.",
         button="Cancel the job",
-        keep="Let it run" if runs else "Let it wait",
+        keep="Let it run" if runs else "",
         danger=True,
         why=why,
         problem=problem,
@@ -81,7 +81,6 @@ def adopt(request: HttpRequest, job_id: UUID) -> HttpResponse:
         title="Adopt what this job began?",
         consequence=f"A new job follows it until it ends: {words.shown(board.external(job), limit=400)}. It starts nothing there, so nothing is done twice.",
         button="Adopt it",
-        keep="Leave it",
         danger=False,
         why=why,
         problem=problem,

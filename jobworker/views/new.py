@@ -100,7 +100,7 @@ def _form(
     request: HttpRequest,
     row: JobType,
     *,
-    typed: dict[str, str] | None,
+    typed: dict[str, str],
     tenant: str,
     priority: str = "0",
     why: str = "",
@@ -150,7 +150,10 @@ def _asked(request: HttpRequest, row: JobType) -> dict[str, Any]:
             }
     tenants = list(_tenants(request)[:2])
     only = tenants[0].slug if len(tenants) == 1 else ""
-    return {"typed": None, "tenant": _word(request.GET.get("tenant", "")) or only}
+    return {
+        "typed": forms.prefilled(row.type, request.GET.dict()),
+        "tenant": _word(request.GET.get("tenant", "")) or only,
+    }
 
 
 def _require(request: HttpRequest) -> None:

@@ -6,7 +6,7 @@ from django.db import migrations
 
 from project import roles
 
-LOOK = ("jobworker.view_job",)
+LOOK = ("jobworker.view_job", "jobworker.view_deployment", "jobworker.view_image")
 OPERATE = (
     *LOOK,
     "jobworker.submit_job",
@@ -23,13 +23,15 @@ def give(apps: Any, schema_editor: Any) -> None:
         roles.PLATFORM_ADMINISTRATOR,
     )
     granted = {roles.VIEWER: LOOK, **dict.fromkeys(operating, OPERATE)}
+    for group in (roles.TENANT_ADMINISTRATOR, roles.PLATFORM_ADMINISTRATOR):
+        granted[group] = (*OPERATE, "jobworker.change_deployment")
     roles.give(apps, schema_editor, granted)
 
 
 class Migration(migrations.Migration):
     dependencies = [
         ("project", "0001_roles"),
-        ("jobworker", "0001_initial"),
+        ("jobworker", "0002_deployments"),
     ]
 
     operations = [migrations.RunPython(give, migrations.RunPython.noop)]

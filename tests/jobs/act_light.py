@@ -8,11 +8,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobworker.providers.process import environment, run_program
-
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.params import param
+from jobworker.providers.process import environment, run_program
 from workqueue.context import Outcome
 
 logger = logging.getLogger(__name__)

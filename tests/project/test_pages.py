@@ -25,7 +25,7 @@ from playwright.sync_api import Page, expect
 from audit import clock
 from audit.models import Run
 from jobworker import registry as job_registry
-from jobworker.models import Job
+from jobworker.models import Deployment, Image, Job
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.notifications.models import WebNotification
 from scheduler.handlers.operations.models import BulkOperation
@@ -55,7 +55,7 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "job_id": lambda: Job.objects.latest("created_at").pk,
     "pause_id": lambda: Pause.objects.latest("id").pk,
     "slug": lambda: slugify(WORKER_NODE_CONFIGURATION.name),
-    "type": lambda: next(iter(job_registry.types()), "none"),
+    "type": lambda: next(iter(job_registry.types())),
     "tenant_id": lambda: Tenant.objects.filter(is_platform=False).latest("id").pk,
     "version": lambda: Setting.objects.earliest("version").version,
     "view_id": lambda: 1,  # only ever posted to
@@ -126,6 +126,33 @@ def rows(site: Callable[..., str]) -> None:  # noqa: F811
     screening.worker(reduced=[{"what": "total", "from": 12, "to": 3, "why": "pool"}])
     screening.pending(acme)
     screening.ended(acme)
+    deployment = Deployment.objects.create(
+        tenant=acme,
+        tenant_slug="acme",
+        kind="cluster",
+        name="orion",
+        module="offline",
+        variables={"nodes": 2},
+        outputs={"nodes": ["orion-0", "orion-1"]},
+        secret_outputs='{"kubeconfig": "apiVersion: v1"}',
+        status="active",
+        last_job=clock.uuid7(),
+        created_at=clock.now(),
+        created_by="operator",
+        changed_at=clock.now(),
+    )
+    Image.objects.create(
+        tenant=acme,
+        tenant_slug="acme",
+        name="golden",
+        version="2026.11",
+        build="golden.file.rootfs",
+        provider="packer.file",
+        files=[{"path": "web1.img", "size": 4096, "sha256": "0" * 64}],
+        source_job=deployment.last_job,
+        created_at=clock.now(),
+        created_by="operator",
+    )
     screening.running(acme, progress_at=clock.now() - timedelta(minutes=12))
     AccessAttempt.objects.create(
         username="mallory", ip_address="203.0.113.9", failures_since_start=5
@@ -159,7 +186,7 @@ def pages(rows: None) -> list[str]:
 
 
 # What the rows above do not have: a file on a disk.
-MISSING = {"archival_archivefile_download": {404}, "job_submit": {404}}
+MISSING = {"archival_archivefile_download": {404}}
 
 
 def test_no_page_is_missing_from_the_walk(pages: list[str]) -> None:

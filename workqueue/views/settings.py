@@ -85,14 +85,11 @@ def edit(
         problems = {"": str(conflict)}
         return show(request, declaration, typed=typed, why=why, problems=problems)
     if saved.version == _seen(request):
-        messages.info(
-            request,
-            f"These values are version {saved.version} already: nothing was saved.",
-        )
+        messages.info(request, "Nothing was changed.")
     else:
         messages.success(
             request,
-            f"Version {saved.version} is saved. Every process applies it within 5 s.",
+            f"Version {saved.version} is saved. Every process applies it within 5 s and says so with its next report.",
         )
     return redirect(request.path)
 

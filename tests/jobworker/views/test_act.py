@@ -20,7 +20,7 @@ def test_cancelling_one_that_waits_ends_it_at_once(boss: Client, acme: Tenant):
     job = pending(acme)
     asked = boss.get(at(job, "cancel")).content.decode()
     assert "it is cancelled at once" in asked
-    assert "Let it wait" in asked
+    assert "Leave it as it is" in asked
     boss.post(at(job, "cancel"), {"why": "wrong size"})
     job.refresh_from_db()
     assert job.status == Job.Status.CANCELLED
