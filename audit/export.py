@@ -9,7 +9,7 @@ than it says does not exist.
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -122,7 +122,7 @@ def _text(name: str) -> Callable[[Any], str | None]:
     return lambda row: None if (found := getattr(row, name)) is None else str(found)
 
 
-def _between(start: str, end: str) -> Callable[[Any], int | None]:
+def between(start: str, end: str) -> Callable[[Any], int | None]:
     """Milliseconds."""
 
     def value(row: Any) -> int | None:
@@ -135,7 +135,9 @@ def _between(start: str, end: str) -> Callable[[Any], int | None]:
     return value
 
 
-def _fields(model: type[models.Model], *names: str) -> dict[str, Callable[[Any], Any]]:
+def fields_of(
+    model: type[models.Model], *names: str
+) -> dict[str, Callable[[Any], Any]]:
     """Columns by their type: times as ISO in UTC, ids as text."""
     found = {}
     for name in names:
@@ -152,23 +154,24 @@ RUNS = Export(
     name="runs",
     time="finished_at",
     fields={
-        **_fields(
+        **fields_of(
             Run, "id", "outcome", "handler", "dedup_key", "tenant", "tenant_id",
             "trigger", "slot", "tick_id", "item_id", "attempt", "recoveries",
             "enqueued_at", "claimed_at", "started_at", "finished_at",
         ),
-        "waited_ms": _between("enqueued_at", "claimed_at"),
-        "ran_ms": _between("started_at", "finished_at"),
-        **_fields(
+        "waited_ms": between("enqueued_at", "claimed_at"),
+        "ran_ms": between("started_at", "finished_at"),
+        **fields_of(
             Run, "node", "node_id", "seen", "changed", "skipped", "failed", "summary",
             "error", "details", "line_count", "dropped_lines",
         ),
     },
 )  # fmt: skip
+JOB_LOGS = replace(RUNS, name="job-logs")
 CHANGES = Export(
     name="changes",
     time="at",
-    fields=_fields(
+    fields=fields_of(
         Change, "id", "at", "who", "origin", "verb", "subject", "tenant_id", "old", "new", "why",
     ),
 )  # fmt: skip

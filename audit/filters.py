@@ -103,8 +103,10 @@ class TenantFilter(Sieve):
 
     field_class = WordsField
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, *, slug: str = "tenant", **more: Any) -> None:
+        """`slug`: the column that has the slug as it was."""
         super().__init__(condition=self._sieve, **more)
+        self._slug = slug
         self._found: tuple[list[str], dict[str, int]] = ([], {})
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
@@ -121,7 +123,9 @@ class TenantFilter(Sieve):
         gone = [slug for slug in value if slug not in known]
         if not gone:
             return None
-        return Q(tenant_id__in=sorted(known.values())) | Q(tenant__in=gone)
+        return Q(tenant_id__in=sorted(known.values())) | Q(
+            **{f"{self._slug}__in": gone}
+        )
 
     def _known(self, value: list[str]) -> dict[str, int]:
         """The ids of those that exist, asked once."""

@@ -89,6 +89,12 @@ class Run(models.Model):
                 name="run_by_bad_finish",
                 condition=~models.Q(outcome="succeeded"),
             ),
+            # Job Logs: a handful among millions of runs of items.
+            models.Index(
+                fields=["finished_at", "id"],
+                name="run_by_job_finish",
+                condition=models.Q(kind="job"),
+            ),
             # Attempts of one item: all but the only attempt of a run that succeeded.
             models.Index(
                 fields=["item_id"],

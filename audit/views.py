@@ -73,6 +73,19 @@ RUNS = List(
     ),
     sorts=("sort",),
 )
+JOB_LOGS = List(
+    name="job_logs",
+    permission="audit.view_run",
+    filters=RunFilters,
+    rows=Run.objects.filter(kind=Run.Kind.JOB),
+    file=export.JOB_LOGS,
+    ready_made=(
+        ("All ended jobs", ""),
+        ("Failures", FAILURES),
+        ("Ran over 30 min", "ran_over=30+min"),
+    ),
+    sorts=("sort",),
+)
 CHANGES = List(
     name="changes",
     permission="audit.view_change",
@@ -85,15 +98,25 @@ CHANGES = List(
 
 @page.needs("audit.view_run")
 def runs(request: HttpRequest) -> HttpResponse:
-    """Scheduler Audit Logs: one row for every started run."""
-    filters = RUNS.asked(request)
+    """Scheduler Audit Logs: one row for every started run of an item."""
+    return _runs(request, RUNS, "audit/runs.html", title="Scheduler Audit Logs")
+
+
+@page.needs("audit.view_run")
+def job_logs(request: HttpRequest) -> HttpResponse:
+    """Job Logs: one row for every long job that ended."""
+    return _runs(request, JOB_LOGS, "audit/job_logs.html", title="Job Logs")
+
+
+def _runs(request: HttpRequest, of: List, template: str, *, title: str) -> HttpResponse:
+    filters = of.asked(request)
     filters.queryset = filters.queryset.defer("transcript", "details")
     scope, now = page.tenants(request), clock.now()
     sort = sorting.of(request.GET.get("sort", ""))
     edge = None
     try:
         rows, edge = sorting.within(filters.walked, sort)
-        found = _page(request, rows, filters, time=sort.by, ascending=sort.ascending)
+        found = page_of(request, rows, filters, time=sort.by, ascending=sort.ascending)
     except keyset.TooSlow:
         found = keyset.Page(slow=True)
     around = list_context(
@@ -101,13 +124,13 @@ def runs(request: HttpRequest) -> HttpResponse:
         filters,
         found,
         table=RunTable(_lines(found.rows), now=now, sort=sort, address=filters.at),
-        one="run",
+        one="job" if of is JOB_LOGS else "run",
         time="finished_at",
     )
     return page.render(
         request,
-        "audit/runs.html",
-        title="Scheduler Audit Logs",
+        template,
+        title=title,
         group="Audit",
         onward=around["newer" if found.ascending else "older"],
         back=around["older" if found.ascending else "newer"],
@@ -121,7 +144,7 @@ def runs(request: HttpRequest) -> HttpResponse:
             "tenants": names().tenants(scope, limit=SUGGESTED),
         },
         nearest=None if found.rows else _newest(filters.queryset),
-        **_own_context(request, RUNS),
+        **own_context(request, of),
         **around,
     )
 
@@ -130,14 +153,14 @@ def runs(request: HttpRequest) -> HttpResponse:
 def changes(request: HttpRequest) -> HttpResponse:
     """Changes: what operators did, who, when, old, new, why, from where."""
     filters = CHANGES.asked(request)
-    found = _page(request, filters.walked, filters, time="at")
+    found = page_of(request, filters.walked, filters, time="at")
     return page.render(
         request,
         "audit/changes.html",
         title="Changes",
         group="Audit",
         lead="What operators changed, newest first. Nothing here can be edited or deleted.",
-        **_own_context(request, CHANGES),
+        **own_context(request, CHANGES),
         **list_context(
             request,
             filters,
@@ -214,10 +237,11 @@ def scoped(queryset: QuerySet[Any], tenants: frozenset[int] | None) -> QuerySet[
 
 urlpatterns = [
     path("audit/runs/", runs, name="runs"),
+    path("audit/job_logs/", job_logs, name="job_logs"),
     path("audit/changes/", changes, name="changes"),
     *(
         address
-        for of in (RUNS, CHANGES)
+        for of in (RUNS, JOB_LOGS, CHANGES)
         for address in (
             path(
                 f"audit/{of.name}/export/<slug:form>/",
@@ -280,7 +304,7 @@ def _total(filters: Filters, found: keyset.Page[Any], time: str) -> keyset.Total
     return keyset.count(filters.walked, sieve=filters.sieve, time=time)
 
 
-def _page(
+def page_of(
     request: HttpRequest,
     rows: QuerySet[Any],
     filters: Filters,
@@ -307,7 +331,7 @@ def _newest(mine: QuerySet[Run]) -> Run | None:
         return None
 
 
-def _own_context(request: HttpRequest, of: List) -> dict[str, Any]:
+def own_context(request: HttpRequest, of: List) -> dict[str, Any]:
     """What the ledger's own lists have besides: views and files."""
     asked = saved.narrowed(request.GET, of.parameters)
     tabs = [

@@ -82,6 +82,10 @@ class Sum:
     errors: int
 
 
+EMPTY = Window(lines=(), above=0, below=False, first=0, last=0)
+NOTHING = Sum(last=0, at=None, warnings=0, errors=0)
+
+
 def tail(claim_id: UUID, *, wanted: Wanted = ALL) -> Window:
     """The newest lines."""
     end = _end(claim_id) if wanted else 0

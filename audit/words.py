@@ -52,6 +52,9 @@ STATES = {
     "cancelled": State("cancelled", "is-off", "Cancelled"),
     "abandoned": State("abandoned", "is-fail", "Abandoned"),
     "late": State("late", "is-off", "Late result"),
+    # Long jobs, beside the runs' words.
+    "job_pending": State("waiting", "", "Pending"),
+    "job_running": State("running", "is-run", "Running"),
     # Processes.
     "master": State("master", "is-run", "Master"),
     "standby": State("check", "", "Standby"),

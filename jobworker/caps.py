@@ -17,6 +17,8 @@ THREADS_PER_CAP = 4  # executor threads per job of the caps, where nobody says o
 
 DECLARATION = Declaration(
     name="Job Worker",
+    sentence="How many long jobs one job worker runs at once. The caps may add up to more than the total: they limit the mix, the total limits the sum.",
+    page="job_worker",
     keys=(
         Key(
             name="heavy",

@@ -37,6 +37,10 @@ WHERE id = %(id)s AND status = 'pending'
   AND (exclusive = '' OR NOT EXISTS (SELECT 1 FROM jobworker_job peer
     WHERE peer.exclusive = jobworker_job.exclusive AND peer.status = 'running'))"""
 
+# The connection budget; the ORM has no model of the server.
+CONNECTIONS = """SELECT current_setting('max_connections')::int,
+  (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')"""
+
 # --- invariants (I4, I5, I7 to I9 for jobs)
 
 # I5: two attempts of one job. The job's id is its runs' dedup_key.

@@ -23,7 +23,14 @@ from project import banners, overview, reader
 from project.login import LoginForm
 
 # Apps whose views.py has pages of its own, from the top.
-PAGES = ("project", "scheduler", "scheduler.handlers.operations", "workqueue", "audit")
+PAGES = (
+    "project",
+    "scheduler",
+    "scheduler.handlers.operations",
+    "jobworker",
+    "workqueue",
+    "audit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,13 @@ ABOVE: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Timetable", "timetable", go="t"),
             Entry("Pauses", "pauses", go="p"),
             Entry("Bulk operations", "operations", go="b"),
+        ),
+    ),
+    (
+        "Deployments",
+        (
+            Entry("Deployments", "jobworker.Deployment"),
+            Entry("Images", "jobworker.Image"),
         ),
     ),
 )

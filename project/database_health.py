@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from audit import drawings, words
 from project import sql
 from scheduler.servers import KINDS, Process
+from workqueue import budget
 
 LONG = timedelta(minutes=5)  # a transaction holds vacuum back from here on
 MANY_DEAD = 10_000  # rows of the hot table, and more dead than live ones
@@ -137,6 +138,8 @@ def _budget(
         (KINDS.get(kind, kind), sum(row.connections for row in rows))
         for kind, rows in groupby(sorted(alive, key=lambda row: row.kind), _kind)
     ]
+    # As the job worker's page of the budget reckons.
+    reserved = max(reserved, budget.KEPT_BY_SERVER)
     wanted, limit = sum(count for _, count in shares), maximum - reserved
     return Budget(
         wanted=wanted,

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 
 from audit import drawings, failures, page, queries, words
 from audit.rows import ChangeRow, FailureRow, RunFilter
+from jobworker import depths
 from project import database_health, first_run
 from scheduler import servers, terms
 from scheduler.models import Schedule
@@ -93,6 +94,7 @@ def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
     counts = queries.throughput(minutes=MINUTES, tenants=seen, now=now)
     shared = {
         "queue": queue,
+        "jobs": depths.by_tier(seen),
         "finished_minute": counts[-1],
         "finished_hour": sum(counts),
         "throughput": drawings.per_minute(counts, now=now),
@@ -147,7 +149,17 @@ def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
         ],
         "alive": sum(len(row.pids) for row in alive),
         "silent": sum(len(row.pids) for row in alive if row.state == "silent"),
-        "slots": sum(row.limit.used for row in alive if row.limit),
+        "slots": sum(
+            row.limit.used
+            for row in alive
+            if row.limit and row.kind == Node.Kind.WORKER
+        ),
+        "jobworkers": sum(row.kind == Node.Kind.JOBWORKER for row in alive),
+        "job_slots": sum(
+            row.limit.used
+            for row in alive
+            if row.limit and row.kind == Node.Kind.JOBWORKER
+        ),
         "terms": terms.history(master, span=terms.SPANS[0], now=now),
         "election_due": settings.KEEP_ALIVE + timedelta(seconds=2),
         "reduced": reduced,
@@ -241,6 +253,10 @@ def _reduced(alive: Sequence[Process]) -> list[Reduced]:
             used = words.plural(row.limit.used, row.limit.what)
             title = f"{row.name.capitalize()} on {row.host} runs {used}, not {row.limit.asked:,}."
             found.append(Reduced(title=title, why=row.limit.why))
+        for what, asked, serves, why in row.reduced:
+            if what != "total":
+                title = f"Job worker on {row.host} serves {serves:,} of tier {what}, not {asked:,}."
+                found.append(Reduced(title=title, why=why))
     return found
 
 
@@ -263,6 +279,8 @@ def _change(row: ChangeRow) -> Changed:
     elif kind in ("item", "run"):
         _, key, slug = (f"{name}  ").split(" ", 2)
         what = f"{registry.title(key)} for {slug.strip()}"
+    elif kind == "job":
+        what = f"Job {name[:8]}…"
     elif kind == "operation":
         what = f"Bulk operation {name.partition(' ')[0]}"
     else:

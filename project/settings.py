@@ -298,6 +298,11 @@ JOB_ROOT = Path(env.JOB_ROOT or VAR / "jobs")
 JOB_MODULES: str = env.JOB_MODULES or ""
 TF_PLUGIN_CACHE_DIR: str = env.TF_PLUGIN_CACHE_DIR or ""
 AUDIT_NAMES = "workqueue.names"
+# What operators set while everything runs.
+DECLARATIONS = (
+    "workqueue.policy.WORKER_NODE_CONFIGURATION",
+    "jobworker.caps.DECLARATION",
+)
 
 # --- handlers
 HEARTBEAT_URL: str = env.HEARTBEAT_URL or ""

@@ -26,7 +26,7 @@ KINDS = {
 }
 LEASE = ("holder", "node", "term", "since", "renewed_at", "expires_at")
 SKEWED = timedelta(seconds=5)  # shown as a warning from here on
-ELSEWHERE = ("slots", "adjusted")  # shown as limits, with their reason
+ELSEWHERE = ("slots", "adjusted", "reduced")  # shown as limits, with their reason
 SILENT = 1.2  # beats without a sign of life, until which nobody worries
 
 
@@ -104,6 +104,9 @@ class Process:
     stuck: int  # threads past their time limit
     connections: int  # that it may open
     loop: str  # what it says of itself beyond its status: "stopped: ... is off"
+    reduced: tuple[
+        tuple[str, int, int, str], ...
+    ] = ()  # (cap, asked, used, why) of jobs
 
     @property
     def name(self) -> str:
@@ -207,6 +210,7 @@ def process(node: Node, master: Mastership, *, now: datetime) -> Process:
         loop=str(node.report.get("loop", ""))
         if isinstance(node.report, Mapping)
         else "",
+        reduced=_reduced(node.report),
     )
 
 
@@ -266,14 +270,35 @@ def _state(node: Node, *, is_master: bool, now: datetime) -> str:
     return "running"
 
 
+def _reduced(report: object) -> tuple[tuple[str, int, int, str], ...]:
+    """What a job worker makes less of than was asked, cap by cap."""
+    rows = report.get("reduced") if isinstance(report, Mapping) else None
+    found = []
+    for row in rows if isinstance(rows, list) else []:
+        asked, used = _whole(row, "from"), _whole(row, "to")
+        if asked is not None and used is not None:
+            found.append((str(row.get("what")), asked, used, str(row.get("why", ""))))
+    return tuple(found)
+
+
 def _limit(node: Node) -> Limit | None:
-    """The report's slots. A report of another release, or a spoilt one, gives none."""
+    """The report's slots, or a job worker's total. A report of another release, or a spoilt one, gives none."""
+    if node.kind == Node.Kind.JOBWORKER:
+        return _total(node.report)
     slots = node.report.get("slots") if isinstance(node.report, Mapping) else None
     asked, used = _whole(slots, "asked"), _whole(slots, "used")
     if asked is None or used is None or not isinstance(slots, Mapping):
         return None
-    what = "job" if node.kind == Node.Kind.JOBWORKER else "item"
-    return Limit(what=what, asked=asked, used=used, why=str(slots.get("why", "")))
+    return Limit(what="item", asked=asked, used=used, why=str(slots.get("why", "")))
+
+
+def _total(report: object) -> Limit | None:
+    said = report if isinstance(report, Mapping) else {}
+    asked, used = _whole(said.get("caps"), "total"), _whole(said.get("used"), "total")
+    if asked is None or used is None:
+        return None
+    whys = [why for what, _, _, why in _reduced(said) if what == "total"]
+    return Limit(what="job", asked=asked, used=used, why=" ".join(whys[:1]))
 
 
 def _whole(report: object, key: str) -> int | None:

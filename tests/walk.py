@@ -14,6 +14,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.text import slugify
 
+from jobworker import registry as job_registry
 from tests.world import World
 from workqueue import registry
 from workqueue.policy import WORKER_NODE_CONFIGURATION
@@ -70,6 +71,7 @@ def _values(page: Page, argument: str, world: World) -> list[Any]:
         "slug": [slugify(WORKER_NODE_CONFIGURATION.name)],
         "version": [1],
         "form": ["csv", "jsonl"],
+        "type": list(job_registry.types())[:1],
         "content_type_id": [_channels().pk],
     }
     if argument in plain:

@@ -24,6 +24,7 @@ APPS = (
     "audit",
     "workqueue",
     "scheduler",
+    "jobworker",
     *(name.rpartition(".")[2] for name in settings.DOMAIN_APPS),
 )
 # Rows that are made together with others, or that nobody shows.
@@ -145,6 +146,16 @@ RULES: dict[str, Callable[[World], dict[str, Any]]] = {
         ],
     },
     "workqueue.Node": lambda world: {"kind": "server"},
+    "jobworker.Job": lambda world: {
+        "tier": "heavy",
+        "lock": "",
+        "exclusive": "",
+        "status": "failed",
+        "claim_id": clock.uuid7(),
+        "started_at": clock.now() - timedelta(minutes=1),
+        "finished_at": clock.now(),
+        "phases": [{"name": world.text, "at": clock.now().isoformat()}],
+    },
     "scheduler.Schedule": lambda world: {"key": _handler(world), "cadence": ""},
     "scheduler.Tick": lambda world: {"blocked_tenants": [world.of.pk]},
     "audit.Run": lambda world: {"outcome": "failed", "attempt": 1, "trigger": "slot"},
@@ -206,6 +217,14 @@ def of_tenant(slug: str, text: str) -> World:
         attempts=1,
     )
     world.add("workqueue.WorkItem", status=WorkItem.Status.HELD)
+    world.add("jobworker.Job", status="pending", claim_id=None, finished_at=None)
+    world.add(
+        "jobworker.Job",
+        status="running",
+        node_id=clock.uuid7(),
+        heartbeat_at=now,
+        finished_at=None,
+    )
     return world
 
 

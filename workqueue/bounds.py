@@ -67,6 +67,8 @@ class Declaration:
 
     name: str
     keys: tuple[Key, ...]
+    sentence: str = ""  # what it is for, and when a change is in force
+    page: str = ""  # name of its own page, where it has one
 
     def key(self, name: str) -> Key | None:
         """The key of that name."""

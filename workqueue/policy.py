@@ -42,6 +42,7 @@ def _lowest_claim_timeout() -> int:
 
 WORKER_NODE_CONFIGURATION = Declaration(
     name="Worker Node Configuration",
+    sentence="How all workers behave. A change reaches every process within 5 s; nothing needs a restart.",
     keys=(
         Key(
             name="WORKER_CONCURRENCY",

@@ -100,11 +100,9 @@ class Version:
     in_force: bool
 
 
-def processes(now: datetime) -> list[Process]:
-    """The workers alive, by name. One query."""
-    alive = list(
-        Node.objects.alive().filter(kind=Node.Kind.WORKER).order_by("host", "pid")
-    )
+def processes(now: datetime, *, kind: str = Node.Kind.WORKER) -> list[Process]:
+    """The workers alive, or the processes of another kind, by name. One query."""
+    alive = list(Node.objects.alive().filter(kind=kind).order_by("host", "pid"))
     hosts = [each.host for each in alive]
     return [_process(each, alone=hosts.count(each.host) == 1) for each in alive]
 

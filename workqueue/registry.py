@@ -105,6 +105,11 @@ def title(key: str) -> str:
     return found.title if found else key
 
 
+def job_types() -> list[str]:
+    """The types of long jobs, which can be paused too; their table is the job worker's."""
+    return [row.type for row in import_string(settings.JOBWORKER_TYPES)]
+
+
 def not_set() -> list[str]:
     """Settings that conditions ask for and this process does not have; for its report."""
     asked = {one.setting for row in rows().values() for one in row.eligible}

@@ -9,6 +9,7 @@ the database.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,11 +24,14 @@ from playwright.sync_api import Page, expect
 
 from audit import clock
 from audit.models import Run
+from jobworker import registry as job_registry
+from jobworker.models import Deployment, Image, Job
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.notifications.models import WebNotification
 from scheduler.handlers.operations.models import BulkOperation
 from scheduler.models import Schedule
 from tests import factories
+from tests.jobworker import screening
 from tests.project.test_browser import problems, site, visit  # noqa: F401
 from tests.scheduler.handlers.notifications import arrange
 from tests.screens import signed_in
@@ -48,8 +52,10 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "form": lambda: "csv",  # of an export
     "item_id": lambda: WorkItem.objects.latest("id").pk,
     "key": lambda: Schedule.objects.latest("pk").key,
+    "job_id": lambda: Job.objects.latest("created_at").pk,
     "pause_id": lambda: Pause.objects.latest("id").pk,
     "slug": lambda: slugify(WORKER_NODE_CONFIGURATION.name),
+    "type": lambda: next(iter(job_registry.types())),
     "tenant_id": lambda: Tenant.objects.filter(is_platform=False).latest("id").pk,
     "version": lambda: Setting.objects.earliest("version").version,
     "view_id": lambda: 1,  # only ever posted to
@@ -117,6 +123,37 @@ def rows(site: Callable[..., str]) -> None:  # noqa: F811
         who="operator",
         why="the provider is down",
     )
+    screening.worker(reduced=[{"what": "total", "from": 12, "to": 3, "why": "pool"}])
+    screening.pending(acme)
+    screening.ended(acme)
+    deployment = Deployment.objects.create(
+        tenant=acme,
+        tenant_slug="acme",
+        kind="cluster",
+        name="orion",
+        module="offline",
+        variables={"nodes": 2},
+        outputs={"nodes": ["orion-0", "orion-1"]},
+        secret_outputs='{"kubeconfig": "apiVersion: v1"}',
+        status="active",
+        last_job=clock.uuid7(),
+        created_at=clock.now(),
+        created_by="operator",
+        changed_at=clock.now(),
+    )
+    Image.objects.create(
+        tenant=acme,
+        tenant_slug="acme",
+        name="golden",
+        version="2026.11",
+        build="golden.file.rootfs",
+        provider="packer.file",
+        files=[{"path": "web1.img", "size": 4096, "sha256": "0" * 64}],
+        source_job=deployment.last_job,
+        created_at=clock.now(),
+        created_by="operator",
+    )
+    screening.running(acme, progress_at=clock.now() - timedelta(minutes=12))
     AccessAttempt.objects.create(
         username="mallory", ip_address="203.0.113.9", failures_since_start=5
     )

@@ -11,17 +11,17 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from audit import clock, page, queries, timeline, tracks, window, words
-from audit.fields import VisibleTextField
 from audit.timeline import Attempt
 from workqueue import access, registry
 from workqueue.follow import LEFT_OUT
 from workqueue.models import WorkItem
 from workqueue.verbs import REPEAT
+from workqueue.views.log import Log, number, wanted
 
-LONGEST_TEXT = 1000  # characters that are looked for in a transcript
 COUNTERS = ("seen", "changed", "skipped", "failed")
 
 
@@ -47,10 +47,7 @@ class Line:
 def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
     """The whole page."""
     found = find(request, claim_id)
-    seq, asked = number(request, "line"), wanted(request)
-    # A link to a line shows it, whatever else is looked for.
-    asked = window.ALL if seq else asked
-    shown = window.around(claim_id, seq) if seq else window.tail(claim_id, wanted=asked)
+    log = log_of(found.attempt)
     return page.render(
         request,
         "workqueue/attempt.html",
@@ -59,14 +56,21 @@ def attempt(request: HttpRequest, claim_id: UUID) -> HttpResponse:
         ),
         group="Audit",
         short_id=f"{claim_id.hex[:8]}…{claim_id.hex[-4:]}",
-        window=shown,
-        selected=seq,
-        wanted=asked,
-        following=found.attempt.live and not shown.below,
         details=json.dumps(found.attempt.details, indent=2, ensure_ascii=False)
         if found.attempt.details
         else "",
-        **context(request, found, written=window.summed(claim_id)),
+        **log.shown(wanted(request), selected=number(request, "line")),
+        **context(request, found, written=log.summed()),
+    )
+
+
+def log_of(attempt: Attempt) -> Log:
+    """Its lines."""
+    return Log(
+        claim_id=attempt.claim_id,
+        place=reverse("admin:run", args=[attempt.claim_id]),
+        live=attempt.live,
+        began=attempt.started_at is not None,
     )
 
 
@@ -199,21 +203,4 @@ def _line(
 def _worth_drawing(attempts: list[Attempt], lates: dict[UUID, Any]) -> bool:
     return (len(attempts) > 1 or bool(lates)) and any(
         each.started_at for each in attempts
-    )
-
-
-def wanted(request: HttpRequest) -> window.Wanted:
-    """Which lines are asked for."""
-    text = VisibleTextField().to_python(request.GET.get("text", ""))
-    return window.Wanted(
-        text=text[:LONGEST_TEXT],
-        level=window.LEVELS.get(request.GET.get("level", ""), 0),
-    )
-
-
-def number(request: HttpRequest, name: str, *, digits: int = 9) -> int | None:
-    """A number of the query string; None where it is none."""
-    text = request.GET.get(name, "")
-    return (
-        int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
     )

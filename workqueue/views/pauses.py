@@ -47,6 +47,7 @@ class PauseForm(forms.Form):
 
     scope = forms.ChoiceField(label="What")
     handler = forms.ChoiceField(label="Handler", required=False)
+    job_type = forms.ChoiceField(label="Job type", required=False)
     tenant = forms.ModelChoiceField(
         Tenant.objects.none(),
         label="Tenant",
@@ -69,27 +70,27 @@ class PauseForm(forms.Form):
     ) -> None:
         """`tenants`: those that the reader operates; None: all, and the platform too."""
         super().__init__(*args, **kwargs)
-        scopes = [
-            (value, label)
-            for value, label in Pause.Scope.choices
-            if value != Pause.Scope.JOB_TYPE
-        ]
+        scopes = list(Pause.Scope.choices)
         if tenants is not None:
             scopes = [each for each in scopes if each[0] == Pause.Scope.TENANT]
         _choices(self.fields["scope"], scopes)
         titles = [(key, row.title) for key, row in registry.rows().items()]
         _choices(self.fields["handler"], [("", "Choose a handler"), *titles])
+        types = [(each, each) for each in registry.job_types()]
+        _choices(self.fields["job_type"], [("", "Choose a job type"), *types])
         mine = Tenant.objects.all()
         if tenants is not None:
             mine = mine.filter(id__in=tenants)
         cast(Any, self.fields["tenant"]).queryset = mine.order_by("slug")
 
     def clean(self) -> dict[str, Any]:
-        """A handler's pause names a handler, a tenant's a tenant."""
+        """A handler's pause names a handler, a job type's a type, a tenant's a tenant."""
         data = super().clean() or {}
         scope = data.get("scope")
         if scope == Pause.Scope.HANDLER and not data.get("handler"):
             self.add_error("handler", "Choose the handler that is paused.")
+        if scope == Pause.Scope.JOB_TYPE and not data.get("job_type"):
+            self.add_error("job_type", "Choose the job type that is paused.")
         if (
             scope == Pause.Scope.TENANT
             and not data.get("tenant")
@@ -97,6 +98,12 @@ class PauseForm(forms.Form):
         ):
             self.add_error("tenant", "Choose the tenant that is paused.")
         return data
+
+    def named(self) -> str:
+        """The key of the handler, or the job type, that is paused; "" for other scopes."""
+        fields = {Pause.Scope.HANDLER: "handler", Pause.Scope.JOB_TYPE: "job_type"}
+        name = fields.get(self.cleaned_data["scope"])
+        return str(self.cleaned_data[name]) if name else ""
 
 
 @page.needs("workqueue.view_pause")
@@ -140,7 +147,7 @@ def pause(request: HttpRequest) -> HttpResponse:
         try:
             made = pauses.pause(
                 scope=data["scope"],
-                handler=data["handler"] if data["scope"] == Pause.Scope.HANDLER else "",
+                handler=form.named(),
                 tenant=tenant,
                 reason=data["reason"],
                 who=request.user.get_username(),
@@ -226,6 +233,8 @@ def _what(row: Pause) -> str:
         return "Everything"
     if row.scope == Pause.Scope.TENANT:
         return f"Tenant {row.tenant}"
+    if row.scope == Pause.Scope.JOB_TYPE:
+        return f"Job type {row.handler}"
     return registry.title(row.handler)
 
 
@@ -239,6 +248,6 @@ def _asked(request: HttpRequest) -> dict[str, str]:
     """What a link to this page has filled in already."""
     return {
         name: request.GET[name]
-        for name in ("scope", "handler", "tenant")
+        for name in ("scope", "handler", "job_type", "tenant")
         if request.GET.get(name)
     }

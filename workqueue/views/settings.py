@@ -1,11 +1,14 @@
 """settings: the searchable list, and the page of each setting. The platform's alone."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.conf import settings as django_settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.module_loading import import_string
 from django.utils.text import slugify
 
 from audit import clock, page
@@ -16,10 +19,6 @@ from workqueue.models import Setting
 from workqueue.verbs import LONGEST_REASON
 
 EDIT = "workqueue.edit_caps"
-DECLARATIONS: tuple[Declaration, ...] = (policy.WORKER_NODE_CONFIGURATION,)
-LEADS = {
-    policy.WORKER_NODE_CONFIGURATION.name: "How all workers behave. A change reaches every process within 5 s; nothing needs a restart.",
-}
 VERSIONS = 50  # of the history that are shown; all are kept
 SEEN = "_version"  # the version that the operator looked at
 
@@ -30,7 +29,7 @@ def settings(request: HttpRequest) -> HttpResponse:
     sought = " ".join(request.GET.get("q", "").replace("\x00", "\u2400").split())[:100]
     rows = [
         (each, slugify(each.name), Setting.objects.newest(each.name))
-        for each in DECLARATIONS
+        for each in declarations()
         if _matches(each, sought)
     ]
     return page.render(
@@ -40,10 +39,7 @@ def settings(request: HttpRequest) -> HttpResponse:
         group="Global Settings",
         lead="What can be changed while everything runs. What must be known before the database is stands in the environment: manage.py showconfig.",
         sought=sought,
-        rows=[
-            (each, slug, newest, LEADS.get(each.name, ""))
-            for each, slug, newest in rows
-        ],
+        rows=rows,
     )
 
 
@@ -51,8 +47,20 @@ def settings(request: HttpRequest) -> HttpResponse:
 def setting(request: HttpRequest, slug: str) -> HttpResponse:
     """One setting: what is stored, what each process uses of it and why, and who changed it."""
     declaration = _declaration(slug)
+    if declaration.page:
+        return redirect(f"admin:{declaration.page}")
+    return edit(request, declaration, show=_show)
+
+
+def edit(
+    request: HttpRequest, declaration: Declaration, *, show: Callable[..., HttpResponse]
+) -> HttpResponse:
+    """Show the page of a setting; by POST save it, or show what was typed and why it is refused.
+
+    `show` is called with the request, the declaration, and `typed`, `why`, `problems`.
+    """
     if request.method != "POST":
-        return _show(request, declaration)
+        return show(request, declaration)
     access.require(request, EDIT, [None])
     typed = _typed(request, declaration)
     why = " ".join(request.POST.get("why", "").split())
@@ -60,7 +68,7 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
         problems = {
             "why": f"That is too long. Enter at most {LONGEST_REASON} characters."
         }
-        return _show(request, declaration, typed=typed, why=why, problems=problems)
+        return show(request, declaration, typed=typed, why=why, problems=problems)
     try:
         saved = policy.save(
             typed,
@@ -71,13 +79,11 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
             declaration=declaration,
         )
     except InvalidValues as refused:
-        return _show(
-            request, declaration, typed=typed, why=why, problems=refused.problems
-        )
+        problems = refused.problems
+        return show(request, declaration, typed=typed, why=why, problems=problems)
     except VersionConflict as conflict:
-        return _show(
-            request, declaration, typed=typed, why=why, problems={"": str(conflict)}
-        )
+        problems = {"": str(conflict)}
+        return show(request, declaration, typed=typed, why=why, problems=problems)
     if saved.version == _seen(request):
         messages.info(request, "Nothing was changed.")
     else:
@@ -85,7 +91,7 @@ def setting(request: HttpRequest, slug: str) -> HttpResponse:
             request,
             f"Version {saved.version} is saved. Every process applies it within 5 s and says so with its next report.",
         )
-    return redirect("admin:setting", slug)
+    return redirect(request.path)
 
 
 @page.needs("workqueue.view_setting", EDIT, platform=True, methods=page.ASKS)
@@ -131,49 +137,62 @@ def restore(request: HttpRequest, slug: str, version: int) -> HttpResponse:
     )
 
 
-def _show(
-    request: HttpRequest,
-    declaration: Declaration,
-    *,
-    typed: dict[str, str] | None = None,
-    why: str = "",
-    problems: dict[str, str] | None = None,
-) -> HttpResponse:
-    now, problems = clock.now(), problems or {}
-    live.refresh()  # the banner agrees with the values, also right after a save
-    newest = Setting.objects.newest(declaration.name)
-    versions = list(policy.history(declaration)[: VERSIONS + 1])
-    processes = readout.processes(now)
+def _show(request: HttpRequest, declaration: Declaration, **typed: Any) -> HttpResponse:
+    processes = readout.processes(clock.now())
     return page.render(
         request,
         "workqueue/setting.html",
         title=declaration.name,
         group="Global Settings",
         crumbs=(("Settings", reverse("admin:settings")),),
-        lead=LEADS.get(declaration.name, ""),
-        status=400 if problems else 200,
-        live=not problems,  # what was typed and refused stays
-        now=now,
-        slug=slugify(declaration.name),
-        newest=newest,
-        version=newest.version if newest else 0,
-        next_version=newest.version + 1 if newest else 1,
-        seen=SEEN,
+        lead=declaration.sentence,
         enqueues=readout.enqueues(),
-        problems=problems,
-        general=problems.get("", ""),
-        why=why,
-        rows=readout.rows(
+        **context(request, declaration, processes, **typed),
+    )
+
+
+def context(
+    request: HttpRequest,
+    declaration: Declaration,
+    processes: Sequence[readout.Process],
+    *,
+    typed: dict[str, str] | None = None,
+    why: str = "",
+    problems: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """What every page of a setting shows: values, how far they have reached, history."""
+    now, problems = clock.now(), problems or {}
+    live.refresh()  # the banner agrees with the values, also right after a save
+    newest = Setting.objects.newest(declaration.name)
+    versions = list(policy.history(declaration)[: VERSIONS + 1])
+    return {
+        "status": 400 if problems else 200,
+        "live": not problems,  # what was typed and refused stays
+        "now": now,
+        "slug": slugify(declaration.name),
+        "newest": newest,
+        "version": newest.version if newest else 0,
+        "next_version": newest.version + 1 if newest else 1,
+        "seen": SEEN,
+        "problems": problems,
+        "general": problems.get("", ""),
+        "why": why,
+        "rows": readout.rows(
             declaration, newest, processes, typed=typed, problems=problems
         ),
-        processes=processes,
-        spread=readout.spread(processes, newest, now=now),
-        history=readout.history(versions, declaration=declaration)[:VERSIONS],
-        total=policy.history(declaration).count()
+        "processes": processes,
+        "spread": readout.spread(processes, newest, now=now),
+        "history": readout.history(versions, declaration=declaration)[:VERSIONS],
+        "total": policy.history(declaration).count()
         if len(versions) > VERSIONS
         else len(versions),
-        may_set=access.may(request, EDIT, None),
-    )
+        "may_set": access.may(request, EDIT, None),
+    }
+
+
+def declarations() -> tuple[Declaration, ...]:
+    """All settings, in the order of settings.DECLARATIONS."""
+    return tuple(import_string(path) for path in django_settings.DECLARATIONS)
 
 
 def _restore(
@@ -198,7 +217,7 @@ def _restore(
 
 
 def _declaration(slug: str) -> Declaration:
-    for declaration in DECLARATIONS:
+    for declaration in declarations():
         if slugify(declaration.name) == slug:
             return declaration
     raise Http404
@@ -207,7 +226,7 @@ def _declaration(slug: str) -> Declaration:
 def _matches(declaration: Declaration, sought: str) -> bool:
     said = [
         declaration.name,
-        LEADS.get(declaration.name, ""),
+        declaration.sentence,
         *(f"{key.name} {key.sentence}" for key in declaration.keys),
     ]
     return all(word in " ".join(said).lower() for word in sought.lower().split())

@@ -12,7 +12,7 @@ from audit.transcript import LineRow
 from tests import factories, screens
 from workqueue.follow import LEFT_OUT
 from workqueue.models import Tenant
-from workqueue.views import transcript as view
+from workqueue.views import log
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +54,7 @@ def test_following_brings_new_lines_once_and_stops_at_the_end(
     # Nothing new, and the other parts have just been told.
     now = int(clock.now().timestamp())
     assert boss.get(f"{address}&after=2&at={now}").status_code == 204
-    later = boss.get(f"{address}&after=2&at={now - view.PARTS_EVERY}")
+    later = boss.get(f"{address}&after=2&at={now - log.PARTS_EVERY}")
     assert numbers(later) == []
     assert 'id="lead"' in later.content.decode()
     lines(item.claim_id, "three", first=3)
