@@ -21,6 +21,8 @@ from audit.templatetags import millrace
 class SignInLockAdmin(ReadOnlyAdmin, RecordedAdmin):
     """Failures by user name and address, newest first; a right password removes its row."""
 
+    empty_says = "A wrong password makes a row for its user name and address; too many of them lock both for a while."  # admin/change_list.html
+
     list_display = ("name", "ip_address", "failures_since_start", "last", "state")
     list_per_page = 50
     show_full_result_count = False
