@@ -3,7 +3,9 @@
 A row is a plain object with what its cells show; nothing here asks the database.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +25,10 @@ from audit.templatetags import millrace
 # Their "error" is a sentence of ours about what somebody, or silence, did.
 SAID = (Run.Outcome.CANCELLED, Run.Outcome.ABANDONED)
 BAR = 64  # px, the run-time bar
+# As JSON keeps it: told like other times.
+MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
 TEXT_SHOWN = 600  # characters of an error or result in a list; its page has the whole
 
 
@@ -110,12 +116,12 @@ class RunTable(Table):
     finished = column("Finished", td="end nl mr-nowrap")
     outcome = column("Outcome", td="first nl")
     handler = column("Handler", td="w")
-    tenant = column("Tenant", td="nl")
+    tenant = column("Tenant", td="nl name")
     waited = column("Waited", td="n", th="n")
     ran = column("Ran", td="n", th="n")
     drawn = column("Ran, drawn", td="mr-hide", hidden=True)
     result = column("Result", td="w last", th="wide")
-    worker = column("Worker", td="nw")
+    worker = column("Worker", td="name")
 
     class Meta(Table.Meta):
         pass
@@ -356,10 +362,12 @@ def _told(value: object) -> object:
 
 
 def _value(value: object) -> str:
-    shown = (
-        {True: "on", False: "off"}.get(value) if isinstance(value, bool) else str(value)
-    )
-    return words.shown(str(shown))
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str) and MOMENT.fullmatch(value):
+        with suppress(ValueError, OverflowError):  # the 31st of February
+            return words.exact(datetime.fromisoformat(value))
+    return words.shown(str(value))
 
 
 def _late(record: RunLine) -> SafeString | str:

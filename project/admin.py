@@ -21,6 +21,8 @@ from audit.templatetags import millrace
 class SignInLockAdmin(ReadOnlyAdmin, RecordedAdmin):
     """Failures by user name and address, newest first; a right password removes its row."""
 
+    empty_says = "A wrong password makes a row for its user name and address; too many of them lock both for a while."  # admin/change_list.html
+
     list_display = ("name", "ip_address", "failures_since_start", "last", "state")
     list_per_page = 50
     show_full_result_count = False
@@ -33,8 +35,41 @@ class SignInLockAdmin(ReadOnlyAdmin, RecordedAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Under the name that the menu has."""
-        context = {"title": "Sign-in locks", **(extra_context or {})}
+        context = {"called": "Sign-in locks", **(extra_context or {})}
         return super().changelist_view(request, context)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Likewise, and by the name that was locked."""
+        context = {
+            "title": "Sign-in lock",
+            "subtitle": self._called(request, object_id),
+            **(extra_context or {}),
+        }
+        return super().change_view(request, object_id, form_url, context)
+
+    def delete_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Likewise."""
+        context = {
+            "object_name": "sign-in lock",
+            "named": self._called(request, object_id),
+            **(extra_context or {}),
+        }
+        return super().delete_view(request, object_id, context)
+
+    def _called(self, request: HttpRequest, object_id: str) -> str:
+        found = self.get_object(request, object_id)
+        return self.name(found) if found else ""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """For others there is no such page."""
@@ -77,7 +112,7 @@ class SignInLockAdmin(ReadOnlyAdmin, RecordedAdmin):
         if obj.failures_since_start >= settings.AXES_FAILURE_LIMIT:
             return millrace.status("held", "Locked")
         left = settings.AXES_FAILURE_LIMIT - obj.failures_since_start
-        return millrace.status("standby", f"{words.plural(left, 'try')} left")
+        return millrace.status("standby", f"{words.plural(left, 'try', 'tries')} left")
 
     @admin.display(description="Browser")
     def browser(self, obj: AccessAttempt) -> str:

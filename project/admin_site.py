@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from audit import clock, page
+from audit import clock, page, words
 from project import banners, overview, reader
 from project.login import LoginForm
 
@@ -108,6 +108,7 @@ class MillraceAdminSite(admin.AdminSite):
     site_title = "Millrace"
     index_title = "Operations"
     site_url = None
+    empty_value_display = words.UNKNOWN
     login_form = LoginForm
 
     def index(

@@ -32,7 +32,7 @@ class ItemTable(Table):
     enqueued = column("Enqueued", td="end nl mr-nowrap", newest_first=True)
     state = column("State", td="first nl")
     handler = column("Handler", td="w")
-    tenant = column("Tenant", td="nl")
+    tenant = column("Tenant", td="nl name")
     attempts = column("Starts", td="n", th="n")
     why = column("Why", td="w last", th="wide")
 

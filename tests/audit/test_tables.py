@@ -87,3 +87,9 @@ def test_hostile_text_stays_text_in_every_cell(rf):
     html = runs.as_html(request) + ChangeTable([change], now=now).as_html(request)
     assert not [live for live in LIVE if live in html]
     assert "&lt;script&gt;" in html
+
+
+def test_a_moment_that_json_kept_is_told_like_other_times():
+    shown = difference(None, {"until": "2026-11-30T05:38:02.457285+00:00"})
+    assert "<ins>2026-11-30 05:38:02 UTC</ins>" in shown
+    assert "2026-02-31T05:38:02Z" in difference(None, {"until": "2026-02-31T05:38:02Z"})

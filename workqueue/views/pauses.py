@@ -241,7 +241,13 @@ def _what(row: Pause) -> str:
 def _until(row: Pause, now: datetime) -> str:
     if row.until is None:
         return " without an end"
-    return f" until {words.day_and_time(row.until, now)}, for another {words.duration(row.until - now)}"
+    left = row.until - now
+    goes_on = (
+        f"for another {words.duration(left)}"
+        if left.total_seconds() > 0
+        else "which is over"
+    )
+    return f" until {words.day_and_time(row.until, now)}, {goes_on}"
 
 
 def _asked(request: HttpRequest) -> dict[str, str]:

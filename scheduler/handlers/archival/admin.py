@@ -148,7 +148,7 @@ class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
 
     empty_says = "The Record Archival Handler writes the first file once rows are older than an enabled policy keeps them."  # admin/change_list.html
 
-    list_display = ("what", "tenant", "span", "rows", "size", "written", "state")
+    list_display = ("what", "tenant", "span", "counted", "size", "written", "state")
     list_filter = ("record_type", "created_at")
     list_per_page = 50
     search_fields = ("path", "tenant", "first_id", "last_id")
@@ -159,7 +159,7 @@ class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
         "tenant",
         "type_shown",
         "span",
-        "rows",
+        "counted",
         "size",
         "first_id",
         "last_id",
@@ -168,7 +168,7 @@ class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
         "written",
         "state",
     )
-    readonly_fields = ("type_shown", "span", "size", "written", "state")
+    readonly_fields = ("type_shown", "span", "counted", "size", "written", "state")
 
     def get_urls(self) -> list[URLPattern]:
         """The verbs beside the stock pages."""
@@ -307,13 +307,18 @@ class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
         """'211 B', '1.2 MB'."""
         return size(obj.bytes)
 
+    @admin.display(description="Rows", ordering="rows")
+    def counted(self, obj: ArchiveFile) -> str:
+        """With its thousands told apart."""
+        return words.number(obj.rows)
+
     @admin.display(description="State")
     def state(self, obj: ArchiveFile) -> SafeString:
         """Whether it is there, and when it was last found whole."""
         if obj.deleted_at:
-            return millrace.status("stopped", f"Removed {obj.deleted_at:%Y-%m-%d}")
+            return millrace.status("stopped", f"Removed {_day(obj.deleted_at)}")
         if obj.verified_at:
-            return millrace.status("succeeded", f"Whole on {obj.verified_at:%Y-%m-%d}")
+            return millrace.status("succeeded", f"Whole on {_day(obj.verified_at)}")
         return millrace.status("standby", "Written")
 
     def _file(self, request: HttpRequest, pk: int, *, verb: str) -> ArchiveFile:
@@ -330,6 +335,10 @@ def size(number: int) -> str:
         value, units = value / 1000, units[1:]
     digits = 0 if units[0] == "B" or value >= 100 else 1
     return f"{value:.{digits}f}{words.SPACE}{units[0]}"
+
+
+def _day(moment: datetime) -> str:
+    return f"{localtime(moment):%-d %b %Y}"
 
 
 def _when(moment: datetime) -> str:

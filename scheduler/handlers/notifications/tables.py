@@ -34,9 +34,9 @@ class NotificationTable(Table):
     created = column("Created", td="end nl mr-nowrap", newest_first=True)
     state = column("State", td="first nl")
     subject = column("Subject", td="w", th="wide")
-    recipient = column("Recipient")
-    channel = column("Channel")
-    tenant = column("Tenant", td="nl")
+    recipient = column("Recipient", td="name mail")
+    channel = column("Channel", td="name")
+    tenant = column("Tenant", td="nl name")
     attempts = column("Attempts", td="n", th="n")
     result = column("Result", td="w last")
 
