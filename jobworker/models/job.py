@@ -1,16 +1,9 @@
 """Jobs: one long piece of work for one tenant. The row stays until archival."""
 
-from uuid import UUID
+from uuid import uuid4
 
 from django.db import models
 from django.db.models import Q
-
-from audit import clock
-
-
-def new_id() -> UUID:
-    """Sorts by the time of its making."""
-    return clock.uuid7()
 
 
 class JobQuerySet(models.QuerySet["Job"]):
@@ -58,7 +51,8 @@ class Job(models.Model):
 
     UNFINISHED = (Status.PENDING, Status.RUNNING)
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # Random, so that its first characters tell it from others: logs and people use them.
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     # No database constraint: removing a tenant ends its jobs, the record stays.
     tenant = models.ForeignKey(
         "workqueue.Tenant", models.DO_NOTHING, db_constraint=False, db_index=False
