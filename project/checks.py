@@ -9,12 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Tags, Warning, register
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
-from project import environment, sql
+from jobworker import connection_budget
+from project import environment
 from workqueue import budget
-
-SPARE = 10  # connections for psql, backups and migrations
 
 
 @register(Tags.compatibility)
@@ -81,22 +80,16 @@ def check_budget(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
     if settings.SQLITE or not databases:  # asked for by --database default
         return []
     try:
-        wanted, there = budget.wanted(), _offered()
+        found = connection_budget.look()
     except DatabaseError:
         return []  # not migrated yet, or away: others say that
-    if wanted + SPARE <= there:
+    if found.spare >= 0:
         return []
     return [
         Warning(
-            f"The processes that run now may open {wanted} connections; the server offers {there}.",
-            hint=f"Raise max_connections to {wanted + SPARE} or more, lower DB_POOL_SIZE, or run fewer processes.",
+            f"The processes that run now may open {found.wanted} connections; {found.limit} are theirs "
+            f"(max_connections {found.maximum} less {budget.KEPT_BY_SERVER} for the server and for others).",
+            hint=f"Raise max_connections to {found.wanted + budget.KEPT_BY_SERVER} or more, lower DB_POOL_SIZE, or run fewer processes.",
             id="project.W005",
         )
     ]
-
-
-def _offered() -> int:
-    """Connections that the server has for us."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql.MAX_CONNECTIONS)
-        return int(cursor.fetchone()[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core import checks
 
-from project.modes import Mode
+from project.modes import JOBWORKER, Mode
 from project.upgrade import Refused
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,9 @@ def check_machine(mode: Mode) -> None:
     """Refused: a folder that cannot be one or be written, an address that is not here."""
     if settings.SQLITE_FILE:
         _check_folder(settings.SQLITE_FILE)
-    _check_archive(settings.ARCHIVE_ROOT)
+    _check_in_the_way("ARCHIVE_ROOT", settings.ARCHIVE_ROOT)
+    if JOBWORKER in mode.processes:
+        _check_in_the_way("JOB_ROOT", settings.JOB_ROOT)
     if mode.serves:
         _check_port(settings.BIND, 0)  # any port: only the address counts
 
@@ -61,12 +63,12 @@ def _check_folder(database: Path) -> None:
         ) from None
 
 
-def _check_archive(root: Path) -> None:
+def _check_in_the_way(name: str, root: Path) -> None:
     """It is made when the first file is; what is in its way is there already."""
     for path in (root, *root.parents):
         if path.exists() and not path.is_dir():
             raise Refused(
-                f"ARCHIVE_ROOT '{root}' cannot be made: {path} is no folder; set it to a folder"
+                f"{name} '{root}' cannot be made: {path} is no folder; set it to a folder"
             )
 
 

@@ -44,6 +44,7 @@ class Image:
         self.python = root / "usr/local/bin/python3.13"
         self.app = root / "app"
         self.data = root / "data"
+        self.jobs = root / "jobs"
         self.temporary = root / "tmp"
 
     def build(self, uv: str) -> None:
@@ -55,7 +56,7 @@ class Image:
                 self._copy(one)
             elif one.word == "RUN" and not one.text.startswith(LEFT_OUT):
                 self._run(one, uv)
-        for folder in (self.data, self.temporary):
+        for folder in (self.data, self.jobs, self.temporary):
             folder.mkdir(mode=0o770)
             os.chown(folder, UID, 0)
         self.python.parent.parent.parent.parent.chmod(0o755)
@@ -72,6 +73,7 @@ class Image:
             "HOME": str(self.temporary),
             "TMPDIR": str(self.temporary),
             "ARCHIVE_ROOT": f"{self.data}/archive",
+            "JOB_ROOT": str(self.jobs),
             # Python's own library stands in the folder too.
             "LD_LIBRARY_PATH": str(self.root / "usr/local/lib"),
         }
@@ -249,7 +251,7 @@ class Container:
         """With all that is left of it."""
         for process in self.started:
             process.end()
-        for folder in (self.image.data, self.image.temporary):
+        for folder in (self.image.data, self.image.jobs, self.image.temporary):
             for path in folder.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -284,16 +286,21 @@ def test_all_runs_as_another_user_on_files_that_it_cannot_write(
 
     bearer = {"Authorization": "Bearer for this test only"}
     assert container.get("/metrics")[0] == 401
-    told = wait_until(
-        lambda: (
-            "millrace_master 1.0" in (found := container.get("/metrics", **bearer)[1])
-            and found
-        ),
+    alive = [
+        f'millrace_nodes{{kind="{kind}",state="running"}} 1.0'
+        for kind in ("worker", "jobworker")
+    ]
+
+    def all_there() -> bool:
+        told = container.get("/metrics", **bearer)[1]
+        return all(one in told for one in ("millrace_master 1.0", *alive))
+
+    wait_until(
+        all_there,
         within=60,
         every=1,
-        what="a master in the metrics",
+        what="a master, a worker and a job worker in the metrics",
     )
-    assert 'millrace_nodes{kind="worker",state="running"} 1.0' in told
 
     began = time.monotonic()
     process.terminate()

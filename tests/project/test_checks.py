@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobworker import connection_budget
 from project import checks
 from tests import factories
 from workqueue import budget
@@ -51,8 +52,10 @@ def test_more_connections_than_the_server_offers(settings, monkeypatch):
     factories.node(report={"connections": {"pool": 14, "outside": 3}})
     factories.node(report={})
     factories.node(status="stopped", report={"pool": 500})
-    for there, found in ((44, []), (43, ["project.W005"])):
-        monkeypatch.setattr(checks, "_offered", lambda there=there: there)
+    for there, found in ((54, []), (53, ["project.W005"])):
+        monkeypatch.setattr(
+            connection_budget, "_server", lambda there=there: (there, 9)
+        )
         assert ids(checks.check_budget(databases=["default"])) == found
     assert checks.check_budget(databases=None) == []
 
@@ -63,15 +66,9 @@ def test_one_container_in_mode_all_fits_a_server_of_the_usual_size_and_two_do_no
 ):
     """The arithmetic of docs/job-worker.md: 2 x 13 + 7 + 17 + 13 = 63."""
     settings.SQLITE = False
-    monkeypatch.setattr(checks, "_offered", lambda: 97)
+    monkeypatch.setattr(connection_budget, "_server", lambda: (100, 9))
     for found in ([], ["project.W005"]):
         for kind in ("web", "web", "server", "worker", "jobworker"):
             factories.node(kind, report={})
         assert ids(checks.check_budget(databases=["default"])) == found
     assert budget.wanted() == 2 * 63
-
-
-@pytest.mark.postgresql
-@pytest.mark.django_db
-def test_what_the_server_offers_is_asked_of_the_server():
-    assert checks._offered() > 10

@@ -48,6 +48,16 @@ def test_a_folder_that_is_not_there_is_refused(settings):
         preflight.preflight(MODES["worker"])
 
 
+def test_a_file_where_jobs_would_work_is_refused_only_where_jobs_run(
+    settings, tmp_path
+):
+    (tmp_path / "file").touch()
+    settings.JOB_ROOT = tmp_path / "file" / "jobs"
+    preflight.preflight(MODES["web"])
+    with pytest.raises(Refused, match=r"^JOB_ROOT .*/file is no folder"):
+        preflight.preflight(MODES["jobworker"])
+
+
 def test_what_the_checks_say_is_a_line_of_the_log_each(monkeypatch, caplog):
     warning = checks.Warning("This\n  hurts.", hint="Do that.", id="project.W999")
     monkeypatch.setattr(preflight.checks, "run_checks", lambda: [warning])
