@@ -146,6 +146,7 @@ RULES: dict[str, Callable[[World], dict[str, Any]]] = {
         ],
     },
     "workqueue.Node": lambda world: {"kind": "server"},
+    "jobworker.TerraformState": lambda world: {"body": "{}"},
     "jobworker.Job": lambda world: {
         "tier": "heavy",
         "lock": "",

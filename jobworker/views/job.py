@@ -97,9 +97,7 @@ def context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "heirs": list(job.adopted_by.order_by("created_at")),
         "result": json.dumps(result, indent=2, ensure_ascii=False) if result else "",
         "lag": board.lag_words(job),
-        "run_address": reverse("admin:run", args=[job.claim_id])
-        if job.claim_id and job.status not in Job.UNFINISHED
-        else "",
+        "run_address": _run_address(request, job),
         **_verbs(request, job),
     }
 
@@ -111,6 +109,15 @@ def _log(job: Job) -> Log:
         live=job.status in Job.UNFINISHED,
         began=job.started_at is not None,
     )
+
+
+def _run_address(request: HttpRequest, job: Job) -> str:
+    """Of its run in the ledger; "": there is none (yet, or any more), or not for this reader."""
+    if job.claim_id is None or job.status in Job.UNFINISHED:
+        return ""
+    if not request.user.has_perm("audit.view_run") or not queries.run(job.claim_id):
+        return ""
+    return reverse("admin:run", args=[job.claim_id])
 
 
 def _drawing(job: Job, *, now: datetime, usual: timedelta | None) -> SafeString | str:
