@@ -21,6 +21,7 @@ from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment
 from jobworker.models.deployment import mask
 from jobworker.providers import state, terraform, workspace
+from jobworker.providers.patient import patient
 from jobworker.providers.terraform import Terraform
 from workqueue.context import Outcome
 
@@ -58,7 +59,7 @@ def provision(
             ctx,
             deployment,
             status=Status.ACTIVE,
-            resources=terraform.kept(deployment).resources,
+            resources=terraform.kept(ctx, deployment).resources,
             delete_after=(
                 clock.now() + timedelta(hours=ttl_hours) if ttl_hours else None
             ),
@@ -90,7 +91,7 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
             ctx,
             deployment,
             status=Status.DESTROYED,
-            resources=terraform.kept(deployment).resources,
+            resources=terraform.kept(ctx, deployment).resources,
             outputs={},
             secret_outputs="",
             delete_after=None,
@@ -98,6 +99,7 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
     return _outcome(done, plan.to_do)
 
 
+@patient
 def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     """The tenant's deployment. Raises JobFailed where there is none."""
     found = Deployment.objects.filter(tenant_id=ctx.tenant_id, kind=kind, name=name)
@@ -108,6 +110,7 @@ def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     return deployment
 
 
+@patient
 def keep_outputs(
     ctx: JobContext,
     deployment: Deployment,
@@ -137,11 +140,10 @@ def at_work(
 ) -> Iterator[Terraform]:
     """Terraform in a new workspace. What goes wrong inside is written on the row."""
     before = deployment.status
-    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    _begin(ctx, deployment)
     try:
         if locked := terraform.locked_by_another(ctx, deployment):
             raise locked
-        deployment.secrets()  # masked before anything is logged
         folder = workspace.make(
             tenant=ctx.tenant,
             kind=deployment.kind,
@@ -166,6 +168,14 @@ def at_work(
     workspace.remove(folder)
 
 
+@patient
+def _begin(ctx: JobContext, deployment: Deployment) -> None:
+    """From here on this job writes on the row, and what it knows is masked."""
+    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    deployment.secrets()
+
+
+@patient
 def _take(
     ctx: JobContext,
     *,
@@ -202,6 +212,7 @@ def _take(
     return deployment
 
 
+@patient
 def update(
     ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
 ) -> bool:
@@ -227,7 +238,7 @@ def _failed(ctx: JobContext, deployment: Deployment, *, before: str) -> None:
     """A plan that was refused changed nothing; whatever came later may have."""
     if deployment.status == before and before != Status.PROVISIONING:
         return
-    found = terraform.kept(deployment)
+    found = terraform.kept(ctx, deployment)
     update(ctx, deployment, status=Status.FAILED, resources=found.resources)
 
 

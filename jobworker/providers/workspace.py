@@ -1,6 +1,6 @@
 """workspace: the folder in which a job's programs work, and the modules that they work on.
 
-`<JOB_ROOT>/<tenant>/<kind>/<name>/<job>`, for this user's eyes only. Removed when the
+`<JOB_ROOT>/workspaces/<tenant>/<kind>/<name>/<job>`, for this user's eyes only. Removed when the
 job succeeded. What a job that did not leaves is kept for KEPT, to be looked at; where
 it holds the only record of what was made (errored.tfstate) for KEPT_WITH_STATE. Each
 new workspace, and each sweep on this host, removes those that are over their time.
@@ -55,7 +55,7 @@ def make(
 ) -> Path:
     """A new workspace with a copy of the module, which may be read-only."""
     prune(now=now)
-    root = Path(settings.JOB_ROOT)
+    root = _root()
     root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     folder = root / tenant / kind / name / str(job)
     folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -78,7 +78,7 @@ def write(folder: Path, name: str, values: Any) -> None:
 
 def is_one(folder: Path) -> bool:
     """Whether it lies where workspaces lie: what a row names is not believed."""
-    root = Path(settings.JOB_ROOT).resolve()
+    root = _root().resolve()
     return folder.resolve().is_relative_to(root) and folder.resolve() != root
 
 
@@ -92,10 +92,15 @@ def remove(folder: Path) -> None:
             return  # not empty
 
 
+def errored() -> list[Path]:
+    """The workspaces of this host that hold a state which nobody has taken over."""
+    return sorted(each.parent for each in _root().glob(f"*/*/*/*/{ERRORED}"))
+
+
 def prune(*, now: datetime) -> int:
     """Remove the workspaces of this host that are over their time; how many."""
     removed = 0
-    for folder in Path(settings.JOB_ROOT).glob("*/*/*/*"):
+    for folder in _root().glob("*/*/*/*"):
         kept = KEPT_WITH_STATE if (folder / ERRORED).exists() else KEPT
         try:
             over = folder.stat().st_mtime < (now - kept).timestamp()
@@ -105,3 +110,7 @@ def prune(*, now: datetime) -> int:
             remove(folder)
             removed += 1
     return removed
+
+
+def _root() -> Path:
+    return Path(settings.JOB_ROOT) / "workspaces"

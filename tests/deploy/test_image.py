@@ -72,6 +72,7 @@ class Image:
             "HOME": str(self.temporary),
             "TMPDIR": str(self.temporary),
             "ARCHIVE_ROOT": f"{self.data}/archive",
+            "JOB_ROOT": f"{self.data}/jobs",
             # Python's own library stands in the folder too.
             "LD_LIBRARY_PATH": str(self.root / "usr/local/lib"),
         }
