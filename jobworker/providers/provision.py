@@ -46,7 +46,12 @@ def provision(
     deployment = _take(
         ctx, kind=kind, name=name, module=module, variables=variables, made_up=made_up
     )
-    asked = {"module": module, "variables": variables, "protected": protected}
+    asked = {
+        "module": module,
+        "variables": variables,
+        "protected": protected,
+        "delete_after": ctx.now + timedelta(hours=ttl_hours) if ttl_hours else None,
+    }
     with at_work(
         ctx, deployment, program=program, source=source, variables=variables
     ) as work:
@@ -60,9 +65,6 @@ def provision(
             deployment,
             status=Status.ACTIVE,
             resources=terraform.kept(ctx, deployment).resources,
-            delete_after=(
-                clock.now() + timedelta(hours=ttl_hours) if ttl_hours else None
-            ),
         )
     return _outcome(done, plan.to_do, outputs=outputs)
 

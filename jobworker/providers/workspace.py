@@ -53,19 +53,21 @@ def no_module(kind: str, name: str) -> str:
 def make(
     *, tenant: str, kind: str, name: str, job: UUID, module: Path, now: datetime
 ) -> Path:
-    """A new workspace with a copy of the module, which may be read-only."""
+    """A new workspace with a copy of the module, which may be read-only.
+
+    Raises JobFailed where this user may not write there, or the disk is full.
+    """
     prune(now=now)
-    root = _root()
-    root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    folder = root / tenant / kind / name / str(job)
-    folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
-    for source in sorted(module.rglob("*")):
-        copied = folder / source.relative_to(module)
-        if source.is_dir():
-            copied.mkdir()
-        else:
-            copied.write_bytes(source.read_bytes())
-            copied.chmod(0o700 if os.access(source, os.X_OK) else PRIVATE_FILE)
+    folder = _root() / tenant / kind / name / str(job)
+    try:
+        _root().mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
+        _copy(module, folder)
+    except OSError as problem:
+        raise JobFailed(
+            f"its workspace below JOB_ROOT could not be made: {problem}",
+            code="workspace",
+        ) from None
     return folder
 
 
@@ -114,3 +116,13 @@ def prune(*, now: datetime) -> int:
 
 def _root() -> Path:
     return Path(settings.JOB_ROOT) / "workspaces"
+
+
+def _copy(module: Path, folder: Path) -> None:
+    for source in sorted(module.rglob("*")):
+        copied = folder / source.relative_to(module)
+        if source.is_dir():
+            copied.mkdir()
+        else:
+            copied.write_bytes(source.read_bytes())
+            copied.chmod(0o700 if os.access(source, os.X_OK) else PRIVATE_FILE)

@@ -63,9 +63,8 @@ def lives(process: psutil.Process) -> bool:
 def killed(start: Any, job_root: Path, tmp_path: Path) -> Any:
     """A job whose worker was killed while two nodes booted, and its tenant."""
     acme = factories.tenant("acme")
-    ctx = start(
-        "cluster_provision", tenant=acme, name="demo", variables='{"delay": 300}'
-    )
+    given = {"name": "demo", "variables": '{"delay": 300}', "ttl_hours": 5}
+    ctx = start("cluster_provision", tenant=acme, **given)
     out = tmp_path / "worker.log"
     with out.open("w") as log:
         worker = subprocess.Popen(
@@ -115,6 +114,7 @@ def test_what_a_killed_worker_left_is_taken_over_and_nothing_is_started(
     )
     left = Deployment.objects.get()
     assert (left.status, left.resources) == ("failed", 3)
+    assert left.delete_after is not None
     assert not TerraformLock.objects.exists()
     assert not Path(ref["workspace"]).exists()
     assert not [line for line in ctx.lines() if "Creating..." in line]

@@ -96,6 +96,15 @@ def test_a_module_that_is_not_here_is_named_with_those_that_are() -> None:
     )
 
 
+def test_a_root_that_is_no_folder_is_said(job_root: Path) -> None:
+    job_root.write_text("a file")
+
+    with pytest.raises(
+        JobFailed, match="its workspace below JOB_ROOT could not be made"
+    ):
+        make()
+
+
 def test_only_what_lies_where_workspaces_lie_is_one(job_root: Path) -> None:
     inside = job_root / "workspaces" / "acme"
 
