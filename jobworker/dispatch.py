@@ -40,4 +40,19 @@ JOB_TYPES: tuple[JobType, ...] = (
         time_limit=2 * HOUR,
         programs=TERRAFORM,
     ),
+    JobType(
+        type="packer_build",
+        tier="heavy",
+        purpose="Builds an image by a Packer template.",
+        time_limit=2 * HOUR,
+        programs=("packer",),
+    ),
+    JobType(
+        type="autodelete_sweep",
+        tier="light",
+        purpose="Ends deployments whose time is over, and warns before it is.",
+        time_limit=timedelta(minutes=10),
+        exclusive="autodelete_sweep",
+        by_hand=False,  # it works for all tenants
+    ),
 )

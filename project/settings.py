@@ -92,6 +92,7 @@ FIELD_KEYS: list[str] = env.FIELD_KEY or [
 # --- applications
 DOMAIN_APPS: list[str] = [
     "scheduler.handlers.archival",
+    "scheduler.handlers.deployments",
     "scheduler.handlers.instance",
     "scheduler.handlers.notifications",
     "scheduler.handlers.operations",

@@ -47,6 +47,14 @@ TIMETABLE: tuple[Handler, ...] = (
         keep_empty=timedelta(days=1),
     ),
     Handler(
+        key="deployments.sweep",
+        title="Auto-delete Sweep",
+        purpose="Submits the job that ends deployments whose time is over.",
+        cadence="10m",
+        scope="platform",
+        time_limit=timedelta(minutes=1),
+    ),
+    Handler(
         key="operations.bulk",
         title="Bulk Operation",
         purpose="Does what an operator asked for to every row of a list, one by one.",

@@ -105,6 +105,7 @@ def process_env(transactional_db: None, tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "DATABASE_URL": databases.url(),
         "ARCHIVE_ROOT": str(tmp_path / "archive"),
+        "JOB_ROOT": str(tmp_path / "jobs"),
     }
 
 

@@ -39,6 +39,7 @@ def main() -> None:
             "DATABASE_URL": f"sqlite:///{folder / 'millrace.sqlite3'}",
             "PORT": str(port),
             "ARCHIVE_ROOT": str(folder / "archive"),
+            "JOB_ROOT": str(folder / "jobs"),
         }
         demo = Process(["start", "--demo"], env=env, log=folder / "log")
         try:

@@ -17,6 +17,7 @@ from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment
 from jobworker.providers import provision, state, terraform, workspace
+from jobworker.providers.patient import patient
 from workqueue.context import Outcome
 
 Status = Deployment.Status
@@ -29,7 +30,7 @@ def follow(
     program = terraform.find(ctx)
     deployment = provision.existing(ctx, kind=kind, name=name)
     left, notes = _left(ref)
-    notes += _take_over(ctx, deployment, left)
+    notes += take_over(ctx, deployment, left)
     for note in notes:
         ctx.log(note)
     source = workspace.module(kind, deployment.module)
@@ -38,7 +39,7 @@ def follow(
     ) as work:
         work.init()
         plan = work.plan("-refresh-only") if gone else work.plan()
-        found = terraform.kept(deployment)
+        found = terraform.kept(ctx, deployment)
         if not gone:
             provision.keep_outputs(ctx, deployment, work.outputs())
         status = _status(gone=gone, resources=found.resources, missing=plan.to_do)
@@ -46,7 +47,7 @@ def follow(
     if left:
         workspace.remove(left)
     told = [f"{found.words}; nothing was started", *notes]
-    if plan.to_do:
+    if plan.to_do and not gone:
         told.append("something is missing or differs: submit the job again to mend it")
     return Outcome(
         seen=found.resources,
@@ -68,7 +69,8 @@ def _left(ref: dict[str, Any]) -> tuple[Path | None, list[str]]:
     return folder, []
 
 
-def _take_over(ctx: JobContext, deployment: Deployment, left: Path | None) -> list[str]:
+@patient
+def take_over(ctx: JobContext, deployment: Deployment, left: Path | None) -> list[str]:
     """Store what errored.tfstate holds, and take the dead claim's lock away."""
     notes = []
     errored = left / workspace.ERRORED if left else None

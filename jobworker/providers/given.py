@@ -1,12 +1,12 @@
 """given: the parameters that all Terraform job types have."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from jobworker.exceptions import InvalidParams
 from jobworker.params import param
 from jobworker.providers import workspace
-from workqueue.bounds import read_json
 
 NAME = r"[a-z][a-z0-9-]{1,30}"
 SAYS = "2 to 31 lower-case letters, digits and hyphens, a letter first"
@@ -19,11 +19,14 @@ def name(sentence: str) -> Any:
     return param(sentence, pattern=NAME, says=SAYS)
 
 
-def module() -> Any:
+def module(
+    sentence: str = "What to make it by: a folder of the job worker's modules.",
+    default: str = "offline",
+) -> Any:
     """The module's name."""
     return param(
-        "What to make it by: a folder of the job worker's modules.",
-        default="offline",
+        sentence,
+        default=default,
         pattern=MODULE,
         says="a module's name",
     )
@@ -53,11 +56,18 @@ def protected() -> Any:
     return param("Never destroy it until this is taken off.", default=False)
 
 
-def check(kind: str, *, module: str, variables: str, taken: Sequence[str]) -> None:
+def check(
+    kind: str,
+    *,
+    module: str,
+    variables: str,
+    taken: Sequence[str],
+    field: str = "module",
+) -> None:
     """Raise InvalidParams for a module that is not there, or variables that are none."""
     problems = {}
     if module not in workspace.modules(kind):
-        problems["module"] = workspace.no_module(kind, module)
+        problems[field] = workspace.no_module(kind, module)
     try:
         twice = sorted(set(parsed(variables)) & set(taken))
     except ValueError:
@@ -73,10 +83,14 @@ def check(kind: str, *, module: str, variables: str, taken: Sequence[str]) -> No
 
 def parsed(variables: str) -> dict[str, Any]:
     """The object that they are. Raises ValueError."""
-    found = read_json(variables or "{}")
+    found = json.loads(variables or "{}", parse_constant=_no_number)
     if not isinstance(found, dict):
         raise ValueError("no object")
     return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def lock(kind: str, name: str) -> str:

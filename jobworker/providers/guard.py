@@ -73,23 +73,23 @@ def main(lifeline: int, report: int, output: int, argv: list[str]) -> int:
 
 def _watch(pid: int, *, lifeline: int, output: int, woken: int) -> None:
     """Return when the program has ended; it is not reaped yet."""
-    kill_at = None
+    watched, kill_at, interrupted = [woken, lifeline], None, False
     while not _ended(pid):
-        looked_at = [woken, lifeline] if kill_at is None else [woken, output]
         left = None if kill_at is None else max(0.0, kill_at - time.monotonic())
-        ready, _, _ = select.select(looked_at, [], [], left)
-        if woken in ready:
-            os.read(woken, DRAINED)
-        if lifeline in ready:
-            told = os.read(lifeline, DRAINED)
-            for number in told:
-                _signal(pid, number)
-            if not told:
-                _signal(pid, signal.SIGINT)
+        for fd in select.select(watched, [], [], left)[0]:
+            said = os.read(fd, DRAINED)
+            if fd == lifeline:
+                for number in said:
+                    _signal(pid, number)
+                    interrupted = True
+            if said or fd == woken:
+                continue
+            watched.remove(fd)  # its other end is closed
+            if fd == lifeline:
+                if not interrupted:  # a second one makes Terraform drop what it holds
+                    _signal(pid, signal.SIGINT)
                 kill_at = time.monotonic() + GRACE
-        if output in ready and not os.read(output, DRAINED):
-            os.close(output)
-            output = woken  # nobody writes any more; only the end is waited for
+                watched.append(output)
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal(pid, signal.SIGKILL)
             kill_at = time.monotonic() + GRACE

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,7 +71,6 @@ def environment(*, home: Path, **more: str) -> dict[str, str]:
     return {
         "PATH": path,
         "HOME": str(home),
-        "TMPDIR": str(home),
         "LANG": "C.UTF-8",
         **more,
     }
@@ -121,7 +121,11 @@ def run_program(
     `on_start` gets the pid; where it or `on_line` raises, the program is stopped first.
     """
     ctx.check_cancel()
-    with _Guarded(argv, cwd=cwd, env=env) as guarded:
+    with (
+        # Not in `cwd`: programs make sockets there, whose paths have at most 107 bytes.
+        tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as tmp,
+        _Guarded(argv, cwd=cwd, env={**env, "TMPDIR": tmp}) as guarded,
+    ):
         pid = guarded.started()
         name = os.path.basename(argv[0])
         with programs.announced(claim_id=ctx.claim_id, program=name, pid=pid):

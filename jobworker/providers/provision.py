@@ -21,6 +21,7 @@ from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment
 from jobworker.models.deployment import mask
 from jobworker.providers import state, terraform, workspace
+from jobworker.providers.patient import patient
 from jobworker.providers.terraform import Terraform
 from workqueue.context import Outcome
 
@@ -45,7 +46,12 @@ def provision(
     deployment = _take(
         ctx, kind=kind, name=name, module=module, variables=variables, made_up=made_up
     )
-    asked = {"module": module, "variables": variables, "protected": protected}
+    asked = {
+        "module": module,
+        "variables": variables,
+        "protected": protected,
+        "delete_after": ctx.now + timedelta(hours=ttl_hours) if ttl_hours else None,
+    }
     with at_work(
         ctx, deployment, program=program, source=source, variables=variables
     ) as work:
@@ -58,10 +64,7 @@ def provision(
             ctx,
             deployment,
             status=Status.ACTIVE,
-            resources=terraform.kept(deployment).resources,
-            delete_after=(
-                clock.now() + timedelta(hours=ttl_hours) if ttl_hours else None
-            ),
+            resources=terraform.kept(ctx, deployment).resources,
         )
     return _outcome(done, plan.to_do, outputs=outputs)
 
@@ -90,7 +93,7 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
             ctx,
             deployment,
             status=Status.DESTROYED,
-            resources=terraform.kept(deployment).resources,
+            resources=terraform.kept(ctx, deployment).resources,
             outputs={},
             secret_outputs="",
             delete_after=None,
@@ -98,6 +101,7 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
     return _outcome(done, plan.to_do)
 
 
+@patient
 def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     """The tenant's deployment. Raises JobFailed where there is none."""
     found = Deployment.objects.filter(tenant_id=ctx.tenant_id, kind=kind, name=name)
@@ -108,6 +112,7 @@ def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     return deployment
 
 
+@patient
 def keep_outputs(
     ctx: JobContext,
     deployment: Deployment,
@@ -137,11 +142,10 @@ def at_work(
 ) -> Iterator[Terraform]:
     """Terraform in a new workspace. What goes wrong inside is written on the row."""
     before = deployment.status
-    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    _begin(ctx, deployment)
     try:
         if locked := terraform.locked_by_another(ctx, deployment):
             raise locked
-        deployment.secrets()  # masked before anything is logged
         folder = workspace.make(
             tenant=ctx.tenant,
             kind=deployment.kind,
@@ -166,6 +170,14 @@ def at_work(
     workspace.remove(folder)
 
 
+@patient
+def _begin(ctx: JobContext, deployment: Deployment) -> None:
+    """From here on this job writes on the row, and what it knows is masked."""
+    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    deployment.secrets()
+
+
+@patient
 def _take(
     ctx: JobContext,
     *,
@@ -202,6 +214,7 @@ def _take(
     return deployment
 
 
+@patient
 def update(
     ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
 ) -> bool:
@@ -227,7 +240,7 @@ def _failed(ctx: JobContext, deployment: Deployment, *, before: str) -> None:
     """A plan that was refused changed nothing; whatever came later may have."""
     if deployment.status == before and before != Status.PROVISIONING:
         return
-    found = terraform.kept(deployment)
+    found = terraform.kept(ctx, deployment)
     update(ctx, deployment, status=Status.FAILED, resources=found.resources)
 
 

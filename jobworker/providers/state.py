@@ -37,14 +37,13 @@ from audit import clock, text
 from jobworker.context import JobContext
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
 from jobworker.models.deployment import mask
+from jobworker.providers.patient import patiently
 
 logger = logging.getLogger(__name__)
 
 USER = "job"
 KEPT = 20  # versions of a state
 LARGEST = 200_000_000  # bytes of a state
-DATABASE_AWAY = 300.0  # seconds that a request waits for the database
-LOOK_AGAIN = 0.5  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +84,9 @@ def backend(ctx: JobContext, deployment: Deployment) -> Iterator[dict[str, str]]
             "TF_HTTP_UNLOCK_ADDRESS": address,
             "TF_HTTP_USERNAME": USER,
             "TF_HTTP_PASSWORD": password,
-            # A worker that is gone is gone: with more, the guard's patience would be over.
-            "TF_HTTP_RETRY_MAX": "2",
-            "TF_HTTP_RETRY_WAIT_MAX": "2",
+            # A worker that is gone is gone: each try costs seconds for each resource, and
+            # the guard's patience is over before errored.tfstate is written [seen].
+            "TF_HTTP_RETRY_MAX": "0",
         }
     finally:
         del _grants[password]
@@ -240,7 +239,7 @@ class Listener(BaseHTTPRequestHandler):
         elif address.path != f"/state/{grant.deployment_id}":
             reply = Answer(status=403, body=b"that is not this job's deployment")
         else:
-            reply = _patiently(
+            reply = _answer(
                 lambda: answer(
                     self.command,
                     grant=grant,
@@ -248,7 +247,7 @@ class Listener(BaseHTTPRequestHandler):
                     body=body,
                     md5=self.headers.get("Content-MD5", ""),
                 ),
-                while_=lambda: str(grant.claim_id) in _grants,
+                go_on=lambda: str(grant.claim_id) in _grants,
             )
         self._reply(reply)
 
@@ -265,23 +264,16 @@ class Listener(BaseHTTPRequestHandler):
         self.wfile.write(reply.body)
 
 
-def _patiently(ask: Callable[[], Answer], *, while_: Callable[[], bool]) -> Answer:
-    """The answer; while the database is away it is asked for again."""
-    until = clock.steady() + DATABASE_AWAY
-    pause = threading.Event()
-    while True:
-        try:
-            return ask()
-        except (OperationalError, InterfaceError) as problem:
-            logger.warning("the database is away, the state waits: %s", problem)
-            if clock.steady() > until or not while_():
-                return Answer(status=503, body=b"the database is away")
-        except Exception:
-            logger.exception("a request for a state failed")
-            return Answer(status=500, body=b"the state could not be served")
-        finally:
-            connections.close_all()
-        pause.wait(LOOK_AGAIN)
+def _answer(ask: Callable[[], Answer], *, go_on: Callable[[], bool]) -> Answer:
+    try:
+        return patiently(ask, go_on=go_on)
+    except (OperationalError, InterfaceError):
+        return Answer(status=503, body=b"the database is away")
+    except Exception:
+        logger.exception("a request for a state failed")
+        return Answer(status=500, body=b"the state could not be served")
+    finally:
+        connections.close_all()
 
 
 def _granted(authorization: str) -> Grant | None:

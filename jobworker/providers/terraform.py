@@ -21,6 +21,7 @@ from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.models import Deployment
 from jobworker.providers import process, state, workspace
+from jobworker.providers.patient import patient
 from jobworker.providers.process import Ended
 from jobworker.providers.terraform_lines import Said
 
@@ -115,7 +116,9 @@ class Terraform:
         if locked := locked_by_another(self.ctx, self.deployment):
             return locked
         error = error or f"{PROGRAM} {step} of {_name(self.deployment)} {ended.words}"
-        return JobFailed(f"{error}; {kept(self.deployment).words}", code="terraform")
+        return JobFailed(
+            f"{error}; {kept(self.ctx, self.deployment).words}", code="terraform"
+        )
 
     def _run(self, step: str, *arguments: str, on_line: Callable[[str], None]) -> Ended:
         what = f"{PROGRAM} {step} of {_name(self.deployment)}"
@@ -133,6 +136,9 @@ class Terraform:
                     "host": socket.gethostname(),
                     "workspace": str(self.folder),
                     "pid": pid,
+                    # What is true after a kill -9 of the worker.
+                    "then": f"it was interrupted, and its state is in {workspace.ERRORED}"
+                    f" in {self.folder} where it had made anything",
                 }
             ),
         )
@@ -141,7 +147,7 @@ class Terraform:
         return ended
 
     def _stopped(self, what: str, ended: Ended) -> str:
-        there = kept(self.deployment).words
+        there = kept(self.ctx, self.deployment).words
         if ended.told == signal.SIGKILL:
             there += (
                 "; what it was making at that moment is missing from the state:"
@@ -171,7 +177,8 @@ def environment(folder: Path, backend: dict[str, str]) -> dict[str, str]:
     return process.environment(home=folder, **more, **backend)
 
 
-def kept(deployment: Deployment) -> Kept:
+@patient
+def kept(ctx: JobContext, deployment: Deployment) -> Kept:
     """What the state has, by its newest version."""
     newest = state.newest(deployment)
     document = json.loads(newest.body) if newest else {}
@@ -185,6 +192,7 @@ def kept(deployment: Deployment) -> Kept:
     return Kept(resources=len(instances), tainted=tainted)
 
 
+@patient
 def locked_by_another(ctx: JobContext, deployment: Deployment) -> JobFailed | None:
     """The failure that says which job holds the state; None: nobody else does."""
     lock = state.lock(deployment)

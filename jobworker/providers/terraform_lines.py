@@ -43,7 +43,7 @@ class Said:
                 self.ctx.log(line)
             return
         level = LEVELS.get(str(told.get("@level")), logging.INFO)
-        kind = told.get("type")
+        kind = str(told.get("type"))
         if kind == "diagnostic":
             self._diagnostic(told.get("diagnostic"), level)
             return
@@ -99,7 +99,7 @@ class Said:
             self.ctx.progress(min(MOST_PROGRESS, 100 * self.finished / of))
 
 
-_TAKEN: dict[Any, Callable[[Said, dict[str, Any]], None]] = {
+_TAKEN: dict[str, Callable[[Said, dict[str, Any]], None]] = {
     "planned_change": Said._planned_change,
     "resource_drift": Said._drift,
     "apply_start": Said._started,

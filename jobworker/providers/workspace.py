@@ -1,6 +1,6 @@
 """workspace: the folder in which a job's programs work, and the modules that they work on.
 
-`<JOB_ROOT>/<tenant>/<kind>/<name>/<job>`, for this user's eyes only. Removed when the
+`<JOB_ROOT>/workspaces/<tenant>/<kind>/<name>/<job>`, for this user's eyes only. Removed when the
 job succeeded. What a job that did not leaves is kept for KEPT, to be looked at; where
 it holds the only record of what was made (errored.tfstate) for KEPT_WITH_STATE. Each
 new workspace, and each sweep on this host, removes those that are over their time.
@@ -53,19 +53,21 @@ def no_module(kind: str, name: str) -> str:
 def make(
     *, tenant: str, kind: str, name: str, job: UUID, module: Path, now: datetime
 ) -> Path:
-    """A new workspace with a copy of the module, which may be read-only."""
+    """A new workspace with a copy of the module, which may be read-only.
+
+    Raises JobFailed where this user may not write there, or the disk is full.
+    """
     prune(now=now)
-    root = Path(settings.JOB_ROOT)
-    root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    folder = root / tenant / kind / name / str(job)
-    folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
-    for source in sorted(module.rglob("*")):
-        copied = folder / source.relative_to(module)
-        if source.is_dir():
-            copied.mkdir()
-        else:
-            copied.write_bytes(source.read_bytes())
-            copied.chmod(0o700 if os.access(source, os.X_OK) else PRIVATE_FILE)
+    folder = _root() / tenant / kind / name / str(job)
+    try:
+        _root().mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
+        _copy(module, folder)
+    except OSError as problem:
+        raise JobFailed(
+            f"its workspace below JOB_ROOT could not be made: {problem}",
+            code="workspace",
+        ) from None
     return folder
 
 
@@ -78,7 +80,7 @@ def write(folder: Path, name: str, values: Any) -> None:
 
 def is_one(folder: Path) -> bool:
     """Whether it lies where workspaces lie: what a row names is not believed."""
-    root = Path(settings.JOB_ROOT).resolve()
+    root = _root().resolve()
     return folder.resolve().is_relative_to(root) and folder.resolve() != root
 
 
@@ -92,10 +94,15 @@ def remove(folder: Path) -> None:
             return  # not empty
 
 
+def errored() -> list[Path]:
+    """The workspaces of this host that hold a state which nobody has taken over."""
+    return sorted(each.parent for each in _root().glob(f"*/*/*/*/{ERRORED}"))
+
+
 def prune(*, now: datetime) -> int:
     """Remove the workspaces of this host that are over their time; how many."""
     removed = 0
-    for folder in Path(settings.JOB_ROOT).glob("*/*/*/*"):
+    for folder in _root().glob("*/*/*/*"):
         kept = KEPT_WITH_STATE if (folder / ERRORED).exists() else KEPT
         try:
             over = folder.stat().st_mtime < (now - kept).timestamp()
@@ -105,3 +112,17 @@ def prune(*, now: datetime) -> int:
             remove(folder)
             removed += 1
     return removed
+
+
+def _root() -> Path:
+    return Path(settings.JOB_ROOT) / "workspaces"
+
+
+def _copy(module: Path, folder: Path) -> None:
+    for source in sorted(module.rglob("*")):
+        copied = folder / source.relative_to(module)
+        if source.is_dir():
+            copied.mkdir()
+        else:
+            copied.write_bytes(source.read_bytes())
+            copied.chmod(0o700 if os.access(source, os.X_OK) else PRIVATE_FILE)

@@ -1,0 +1,196 @@
+"""autodelete_sweep: end deployments whose time is over, and warn before it is.
+
+Outside: nothing; it submits destroy jobs, at most AT_ONCE a sweep. A second run finds
+what the first has submitted (the job's lock) and warned of (the marks on the row). One
+runs at a time. Protected deployments are never touched.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet, Value
+from django.db.models.functions import Concat
+
+from audit import ledger
+from jobworker.context import JobContext
+from jobworker.exceptions import Locked
+from jobworker.models import Deployment, Job
+from jobworker.providers import workspace
+from jobworker.submit import submit
+from workqueue.context import Outcome
+from workqueue.models import Tenant
+
+AT_ONCE = 20  # destroy jobs a sweep
+LISTED = 50  # orphans named; more are counted
+DESTROYED_BY = {
+    Deployment.Kind.CLUSTER: "cluster_destroy",
+    Deployment.Kind.DATABASE: "database_destroy",
+}
+# The nearest one counts: who is told of the last hour is not told of the last day again.
+WARNINGS = (
+    ("warned_hour_for", timedelta(hours=1), "an hour"),
+    ("warned_day_for", timedelta(hours=24), "a day"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """It takes none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sweep:
+    """What one sweep has done so far."""
+
+    ctx: JobContext
+    warned: int = 0
+    submitted: int = 0
+    waiting: int = 0  # over their time, left to the next sweep or to who works on them
+    failed: int = 0
+    error: str = ""
+    orphans: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def on(self, deployment: Deployment) -> Iterator[None]:
+        """One that fails is recorded, the others go on."""
+        try:
+            yield
+        except Exception as problem:
+            self.failed += 1
+            line = f"{deployment.tenant_slug}: {deployment}: {type(problem).__name__}: {problem}"
+            self.error = self.error or line
+            self.ctx.log(line, logging.ERROR)
+
+
+def lock(params: Params) -> str:
+    """A second one is not even submitted."""
+    return "autodelete_sweep"
+
+
+def run(ctx: JobContext, params: Params) -> Outcome:
+    """Warn, submit, list what nobody owns."""
+    sweep = _Sweep(ctx=ctx)
+    ctx.phase("warn")
+    for mark, ahead, words in WARNINGS:
+        for deployment in _unwarned(ctx, mark, ahead):
+            ctx.check_cancel()
+            with sweep.on(deployment):
+                sweep.warned += _warn(ctx, deployment, mark=mark, words=words)
+    ctx.phase("submit")
+    _submit(sweep)
+    ctx.phase("look for what nobody owns")
+    sweep.orphans = _orphans(ctx)
+    for orphan in sweep.orphans[:LISTED]:
+        ctx.log(orphan, logging.WARNING)
+    pruned = workspace.prune(now=ctx.now)
+    counts = {
+        "submitted": sweep.submitted,
+        "warned": sweep.warned,
+        "waiting": sweep.waiting,
+        "failed": sweep.failed,
+        "orphaned": len(sweep.orphans),
+    }
+    return Outcome(
+        seen=sweep.submitted + sweep.warned + sweep.waiting + sweep.failed,
+        changed=sweep.submitted + sweep.warned,
+        skipped=sweep.waiting,
+        failed=sweep.failed,
+        error=sweep.error,
+        summary=", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        or "nothing is over its time",
+        details={
+            **counts,
+            "workspaces_removed": pruned,
+            "orphans": sweep.orphans[:LISTED],
+        },
+    )
+
+
+def _unwarned(ctx: JobContext, mark: str, ahead: timedelta) -> "QuerySet[Deployment]":
+    soon = Deployment.objects.expiring(before=ctx.now + ahead)
+    # A deadline that was moved is warned of again.
+    return soon.filter(delete_after__gt=ctx.now).exclude(**{mark: F("delete_after")})
+
+
+def _warn(ctx: JobContext, deployment: Deployment, *, mark: str, words: str) -> bool:
+    marks = {
+        each: deployment.delete_after
+        for each, ahead, _ in WARNINGS
+        if deployment.delete_after and deployment.delete_after <= ctx.now + ahead
+    }
+    with transaction.atomic():
+        still = Deployment.objects.filter(
+            pk=deployment.pk, delete_after=deployment.delete_after
+        ).exclude(**{mark: F("delete_after")})
+        if not still.update(**marks):
+            return False
+        ledger.event(
+            type="deployment.expiring",
+            tenant_id=deployment.tenant_id,
+            tenant=deployment.tenant_slug,
+            subject=f"deployment:{deployment.kind}/{deployment.name}",
+            data={
+                "within": words,
+                "delete_after": f"{deployment.delete_after:%Y-%m-%dT%H:%M:%SZ}",
+                "owner": deployment.created_by,
+            },
+            severity=2,
+        )
+    ctx.log(f"{deployment.tenant_slug}: {deployment} ends within {words}: warned")
+    return True
+
+
+def _submit(sweep: _Sweep) -> None:
+    ctx = sweep.ctx
+    worked_on = Job.objects.unfinished().filter(
+        tenant_id=OuterRef("tenant_id"),
+        lock=Concat(
+            Value("deployment:"), OuterRef("kind"), Value(":"), OuterRef("name")
+        ),
+    )
+    over = Deployment.objects.expiring(before=ctx.now)
+    free = over.filter(~Exists(worked_on)).select_related("tenant")
+    for deployment in free.order_by("delete_after", "id")[:AT_ONCE]:
+        ctx.check_cancel()
+        with sweep.on(deployment):
+            try:
+                job = submit(
+                    DESTROYED_BY[Deployment.Kind(deployment.kind)],
+                    {"name": deployment.name},
+                    tenant=deployment.tenant,
+                    who="autodelete_sweep",
+                    origin="engine",
+                    why=f"its time was over at {deployment.delete_after:%Y-%m-%d %H:%M} UTC",
+                )
+            except Locked:
+                continue  # somebody was quicker; the next sweep looks again
+            sweep.submitted += 1
+            ctx.log(f"{deployment.tenant_slug}: {deployment}: job {job.id} destroys it")
+    sweep.waiting = (
+        over.filter(tenant__in=Tenant.objects.all()).count() - sweep.submitted
+    )
+
+
+def _orphans(ctx: JobContext) -> list[str]:
+    """What exists and nobody takes away. Listed, never deleted."""
+    left = Deployment.objects.filter(resources__gt=0)
+    ownerless = left.filter(~Exists(Tenant.objects.filter(pk=OuterRef("tenant_id"))))
+    found = [
+        f"{each} of the removed tenant {each.tenant_slug}: {each.resources} resources"
+        for each in ownerless
+    ]
+    broken = left.filter(status=Deployment.Status.FAILED, delete_after__isnull=False)
+    found += [
+        f"{each} of {each.tenant_slug} failed and is over its time: destroy it by hand"
+        for each in broken.filter(delete_after__lte=ctx.now)
+    ]
+    return [*found, *map(_errored, workspace.errored())]
+
+
+def _errored(folder: Path) -> str:
+    return f"{folder}: {workspace.ERRORED} was never taken over; adopt its job"
