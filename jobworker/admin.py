@@ -42,6 +42,11 @@ class Made(OwnTenants):
         """A job does."""
         return False
 
+    @admin.display(description="Created", ordering="created_at")
+    def created_shown(self, obj: Any) -> str:
+        """When a job made it."""
+        return millrace.exact(obj.created_at)
+
     @admin.display(description="Tenant", ordering="tenant_slug")
     def of_tenant(self, obj: Any) -> str:
         """The slug as it was."""
@@ -60,7 +65,7 @@ class DeploymentAdmin(Made, RecordedAdmin):
         "kind",
         "state",
         "resources",
-        "delete_after",
+        "until_shown",
         "protected",
         "job_shown",
     )
@@ -79,9 +84,9 @@ class DeploymentAdmin(Made, RecordedAdmin):
         "protected",
         "job_shown",
         "destroy",
-        "created_at",
+        "created_shown",
         "created_by",
-        "changed_at",
+        "changed_shown",
     )
     readonly_fields = tuple(
         name for name in fields if name not in ("delete_after", "protected")
@@ -105,6 +110,16 @@ class DeploymentAdmin(Made, RecordedAdmin):
             request, "jobworker.submit_job", obj.tenant_id
         )
         return [name for name in self.fields if may or name != "destroy"]
+
+    @admin.display(description="Delete after", ordering="delete_after")
+    def until_shown(self, obj: Deployment) -> str:
+        """When the sweep destroys it."""
+        return millrace.exact(obj.delete_after) if obj.delete_after else "never"
+
+    @admin.display(description="Changed", ordering="changed_at")
+    def changed_shown(self, obj: Deployment) -> str:
+        """When a job changed it last."""
+        return millrace.exact(obj.changed_at)
 
     @admin.display(description="Name", ordering="name")
     def name_shown(self, obj: Deployment) -> str:
@@ -164,7 +179,7 @@ class ImageAdmin(Made):
         "of_tenant",
         "provider",
         "job_shown",
-        "created_at",
+        "created_shown",
     )
     list_filter = ("provider",)
     search_fields = ("name", "version", "tenant_slug")
@@ -178,7 +193,7 @@ class ImageAdmin(Made):
         "files_shown",
         "sha256",
         "job_shown",
-        "created_at",
+        "created_shown",
         "created_by",
     )
     readonly_fields = fields

@@ -288,6 +288,11 @@ def _change(row: ChangeRow) -> Changed:
     return Changed(at=row.at, what=what, verb=row.verb, who=row.who)
 
 
+def _list_of(handler: str) -> str:
+    """The page on which the runs of a handler, or of a job type, stand."""
+    return "job_logs" if handler in registry.job_types() else "runs"
+
+
 def _failure(row: FailureRow) -> Failure:
     names = row.tenants
     asked = {"handler": row.handler, "outcome": row.outcome, "since": "24 h"}
@@ -301,5 +306,5 @@ def _failure(row: FailureRow) -> Failure:
         tenants=names[0] if len(names) == 1 else f"{len(names):,} tenants",
         drawn=drawings.by_hour(row.by_hour, outcome=row.outcome),
         last=row.last_seen,
-        address=f"{reverse('admin:runs')}?{query}",
+        address=f"{reverse(f'admin:{_list_of(row.handler)}')}?{query}",
     )

@@ -14,6 +14,7 @@ from django.urls import reverse
 from audit import clock, export, keyset, ledger, sorting
 from audit.models import SavedView
 from tests import factories, screens
+from tests.audit.conftest import recorded
 from tests.screens import HOSTILE, LIVE
 from workqueue import live
 
@@ -362,3 +363,22 @@ def test_changes_are_exported_too(boss: Client):
 def exported(response: Any) -> str:
     assert response.status_code == 200
     return b"".join(response.streaming_content).decode()
+
+
+def test_runs_of_items_and_of_jobs_stand_in_lists_of_their_own(boss: Client):
+    recorded(handler="tests.noop", kind="item")
+    recorded(handler="packer_build", kind="job")
+    items, jobs = text(boss.get(RUNS)), text(boss.get("/admin/audit/job_logs/"))
+    assert "packer_build" in jobs
+    assert "packer_build" not in items
+    assert "tests.noop" not in jobs
+    assert "1 job matches" in jobs.replace("\u00a0", " ")
+    response = boss.get("/admin/audit/job_logs/export/jsonl/")
+    (line,) = b"".join(response.streaming_content).decode().splitlines()
+    assert '"handler": "packer_build"' in line
+
+
+def test_job_logs_without_a_job_say_where_jobs_are(boss: Client):
+    html = text(boss.get("/admin/audit/job_logs/"))
+    assert "No job has ended yet" in html
+    assert "/admin/jobs/" in html

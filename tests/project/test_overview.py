@@ -13,8 +13,9 @@ from django.urls import reverse
 
 from audit import clock, ledger
 from scheduler.models import MasterLease, Schedule
-from tests import factories
+from tests import factories, screens
 from tests.audit.conftest import recorded
+from tests.jobworker import screening
 from workqueue import depth, live, pauses
 from workqueue.models import Membership, Node, Tenant, WorkItem
 
@@ -260,3 +261,42 @@ def test_what_operators_did_is_told_in_their_words(staff, subject, said):
     recorded(outcome="succeeded")
     ledger.change(who="olga", origin="admin", subject=subject, verb="cancelled")
     assert f"{said} by olga" in text(staff)
+
+
+def test_jobs_are_counted_by_tier_with_what_is_reduced_of_them_and_why(staff, acme):
+    working(acme)
+    screening.pending(acme)
+    screening.running(acme)
+    screening.worker(
+        caps={"total": 12},
+        used={"total": 3},
+        in_flight=1,
+        reduced=[
+            {"what": "total", "from": 12, "to": 3, "why": "DB pool of 10 serves 3"},
+            {"what": "heavy", "from": 2, "to": 0, "why": "terraform is not on PATH"},
+        ],
+    )
+    said = text(staff)
+    assert "running in 3 slots" in said
+    assert "1 running, 1 pending" in said
+    assert "Job worker on app-1 runs 3 jobs, not 12. DB pool of 10 serves 3" in said
+    assert (
+        "Job worker on app-1 serves 0 of tier heavy, not 2. terraform is not on PATH"
+        in said
+    )
+    assert "1 of 3 busy" in said
+
+
+def test_jobs_that_wait_without_a_job_worker_are_a_warning(staff, acme):
+    working(acme)
+    screening.pending(acme)
+    assert "No job worker has reported: jobs stay pending until one runs" in text(staff)
+
+
+def test_a_tenants_member_sees_the_jobs_of_that_tenant(acme):
+    screening.pending(factories.tenant("granite"))
+    client = screens.signed_in(screens.staff(acme, "jobworker.view_job"))
+    said = text(client)
+    assert "0 pending" in said
+    assert "1 pending" not in said
+    assert "No job worker has reported" not in said

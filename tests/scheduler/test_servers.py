@@ -1,9 +1,11 @@
 """Processes as the screens show them: what is decided here is only what is shown."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from audit import clock
 from scheduler import servers
 from scheduler.models import MasterLease, Tick
 from tests import factories
@@ -154,3 +156,34 @@ def test_the_report_is_told_in_words():
     )
     assert ("Pool", "size 12") in servers.report(row)
     assert ("Handlers", "a, b") in servers.report(row)
+
+
+def test_a_job_worker_tells_its_limit_and_each_tier_that_is_reduced():
+    report = {
+        "caps": {"total": 12},
+        "used": {"total": 3},
+        "in_flight": 2,
+        "reduced": [
+            {"what": "total", "from": 12, "to": 3, "why": "DB pool of 10 serves 3"},
+            {"what": "heavy", "from": 2, "to": 0, "why": "no terraform"},
+            {"what": "light", "from": "x"},
+            7,
+        ],
+    }
+    node = factories.node("jobworker", report=report)
+    row = servers.process(node, servers.mastership(clock.now()), now=clock.now())
+    assert row.limit
+    assert row.limit.words.replace("\u00a0", " ") == "12 \u2192 3 jobs"
+    assert row.limit.why == "DB pool of 10 serves 3"
+    assert row.busy == 2
+    assert row.reduced[1] == ("heavy", 2, 0, "no terraform")
+    assert len(row.reduced) == 2
+
+
+@pytest.mark.parametrize(
+    "report", [{}, {"caps": 3}, {"caps": {"total": "x"}}, {"reduced": 3}]
+)
+def test_a_job_workers_spoilt_report_gives_no_limit(report: Any):
+    node = factories.node("jobworker", report=report)
+    row = servers.process(node, servers.mastership(clock.now()), now=clock.now())
+    assert (row.limit, row.reduced) == (None, ())

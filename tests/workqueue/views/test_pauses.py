@@ -10,7 +10,7 @@ from audit import clock
 from audit.models import Change
 from tests import factories, screens
 from tests.screens import HOSTILE, LIVE
-from workqueue import live, pauses
+from workqueue import live, pauses, registry
 from workqueue.models import Pause, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("timetable")]
@@ -176,3 +176,24 @@ def test_hostile_text_is_text(boss: Client, acme: Tenant):
         assert not [
             html[max(html.index(mark) - 60, 0) :][:100] for mark in LIVE if mark in html
         ]
+
+
+def test_a_job_type_is_paused_resumed_and_shown_on_every_page(boss: Client):
+    (type, *_) = registry.job_types()
+    sent = {"scope": "job_type", "job_type": type, "reason": "quota", "until": "2 h"}
+    html = boss.post("/admin/pauses/pause/", sent, follow=True).content.decode()
+    assert f"Job type {type} is paused until" in html
+    row = Pause.objects.get()
+    assert (row.scope, row.handler, row.tenant) == ("job_type", type, None)
+    assert live.refresh().paused(type, 7, clock.now())
+    assert f"Job type {type} is paused" in boss.get("/admin/").content.decode()
+    boss.post(f"/admin/pauses/{row.pk}/resume/", {"why": "quota raised"})
+    assert not live.refresh().paused(type, 7, clock.now())
+
+
+def test_a_job_types_pause_names_one_that_exists(boss: Client):
+    for type in ("", "no_such_type"):
+        sent = {"scope": "job_type", "job_type": type, "reason": "quota"}
+        response = boss.post("/admin/pauses/pause/", sent)
+        assert response.status_code == 400
+    assert not Pause.objects.exists()
