@@ -142,7 +142,5 @@ class _Packer:
             ),
         )
         if ended.told:
-            raise Stopped(
-                f"{self.ctx.stopped_words()}: {what} {ended.words}; nothing was kept"
-            )
+            raise Stopped(f"{what} {ended.words}; nothing was kept")
         return said, ended

@@ -14,6 +14,7 @@ import binascii
 import hashlib
 import json
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -264,6 +265,16 @@ class Listener(BaseHTTPRequestHandler):
         self.wfile.write(reply.body)
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread per connection; a Terraform that was stopped closes its own rudely."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Not on stderr: what matters of it stands in the job's output."""
+        logger.debug("a connection for a state ended: %s", sys.exception())
+
+
 def _answer(ask: Callable[[], Answer], *, go_on: Callable[[], bool]) -> Answer:
     try:
         return patiently(ask, go_on=go_on)
@@ -298,8 +309,7 @@ def _port() -> int:
 
 @cache
 def _serving() -> int:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Listener)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Listener)
     threading.Thread(target=server.serve_forever, name="state", daemon=True).start()
     logger.info("listener=state port=%s", server.server_port)
     return int(server.server_port)

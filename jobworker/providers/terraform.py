@@ -143,7 +143,7 @@ class Terraform:
             ),
         )
         if ended.told:
-            raise Stopped(f"{self.ctx.stopped_words()}: {self._stopped(what, ended)}")
+            raise Stopped(self._stopped(what, ended))
         return ended
 
     def _stopped(self, what: str, ended: Ended) -> str:

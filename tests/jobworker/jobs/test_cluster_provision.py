@@ -169,7 +169,7 @@ def test_cancelling_interrupts_terraform_and_says_what_is_there(
     [problem] = problems
     assert isinstance(problem, Stopped)
     assert str(problem) == (
-        "cancelled: terraform apply of deployment demo was interrupted (SIGINT) and ended"
+        "terraform apply of deployment demo was interrupted (SIGINT) and ended"
         " with exit code 1; state has 3 resources (2 tainted, replaced next time)"
     )
     left = Deployment.objects.get()

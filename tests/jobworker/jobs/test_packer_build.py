@@ -101,7 +101,7 @@ def test_cancelling_interrupts_packer_and_keeps_nothing(start: Any) -> None:
     [problem] = problems
     assert isinstance(problem, Stopped)
     assert str(problem).startswith(
-        "cancelled: packer build of image web 1 was interrupted (SIGINT) and ended"
+        "packer build of image web 1 was interrupted (SIGINT) and ended"
     )
     assert not Image.objects.exists()
 

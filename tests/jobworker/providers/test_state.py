@@ -3,6 +3,9 @@
 import base64
 import hashlib
 import json
+import logging
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,6 +205,20 @@ def test_a_state_is_encrypted_and_its_lines_are_no_secrets(held: Any) -> None:
     ctx.log('"terraform_version": "1.11.4", password hunter2-hunter2')
     ctx.log("end")
     assert ctx.lines()[:1] == ['"terraform_version": "1.11.4", password ••••']
+
+
+def test_a_terraform_that_hangs_up_leaves_no_traceback(
+    held: Any, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, _, client = held
+    caplog.set_level(logging.DEBUG)
+    host, _, port = client.address.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port))) as rude:
+        rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        rude.sendall(b"GET /state/1 HTTP/1.1\r\n")
+
+    wait_until(lambda: "a connection for a state ended" in caplog.text, what="its end")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_while_the_database_is_away_a_request_waits(
