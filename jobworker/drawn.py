@@ -10,6 +10,7 @@ from audit import words
 from audit.drawings import rectangles
 
 WIDE = 72  # px, of the bar in a list
+EDGE = 0.15  # of the track: where its start and its limit are written
 
 
 def progress(percent: int) -> SafeString:
@@ -48,13 +49,17 @@ def track(
             at(min(silent, ran)),
         )
     if usual is not None and usual < limit:
-        late = usual > limit * 0.55
         end = format_html(
-            '<line class="l-rule" x1="{0}" x2="{0}" y1="0" y2="18"/><text class="on" x="{0}" y="30"{1}>usual end: {2}</text>',
-            at(usual),
-            format_html(' text-anchor="{}"', "end") if late else "",
-            words.duration(usual),
+            '<line class="l-rule" x1="{0}" x2="{0}" y1="0" y2="18"/>', at(usual)
         )
+        # Near an edge it would run into the words that stand there.
+        if EDGE < usual / whole < 1 - EDGE:
+            end += format_html(
+                '<text class="on" x="{}" y="30"{}>usual end: {}</text>',
+                at(usual),
+                format_html(' text-anchor="{}"', "end") if usual > whole / 2 else "",
+                words.duration(usual),
+            )
     return format_html(
         '<svg class="mr-svg full" width="100%" height="34" role="img" aria-label="{}">'
         '<rect class="f-track" y="2" width="100%" height="10" rx="2"/><rect class="f-accent" y="2" width="{}" height="10" rx="2"/>{}{}'

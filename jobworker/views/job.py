@@ -121,8 +121,9 @@ def _run_address(request: HttpRequest, job: Job) -> str:
 
 
 def _drawing(job: Job, *, now: datetime, usual: timedelta | None) -> SafeString | str:
+    """How far it is in its time; of one that has ended the numbers say it all."""
     ran = board.lasted(job, now)
-    if job.started_at is None or ran is None:
+    if job.status != Job.Status.RUNNING or job.started_at is None or ran is None:
         return ""
     return drawn.track(
         started=job.started_at,

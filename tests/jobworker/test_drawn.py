@@ -44,3 +44,16 @@ def test_what_ran_beyond_its_limit_stays_inside_the_picture():
     )
     assert 'width="100.0%"' in found
     assert "usual end" not in found
+
+
+def test_a_usual_end_near_an_edge_is_a_line_without_words():
+    for usual in (2 * MINUTE, 118 * MINUTE):
+        found = drawn.track(
+            started=clock.now(),
+            ran=MINUTE,
+            limit=120 * MINUTE,
+            usual=usual,
+            silent=None,
+        )
+        assert "usual end" not in found
+        assert "l-rule" in found
