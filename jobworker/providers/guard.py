@@ -1,6 +1,6 @@
 """guard: keeps one external program, so that nothing of it outlives its worker.
 
-A script of its own: `python -I -S -E guard.py LIFELINE REPORT OUTPUT PROGRAM ARGUMENT...`,
+A script of its own: `python -I -S -E guard.py LIFELINE REPORT OUTPUT FOLDER PROGRAM ARGUMENT...`,
 without Django, so that it starts quickly and cannot fail by our code. It runs in a
 session of its own; the program in a process group of its own inside it, so that a
 signal for the group never meets the guard. Three pipes, by their numbers:
@@ -12,6 +12,8 @@ signal for the group never meets the guard. Three pipes, by their numbers:
               empties it once the worker is gone: a program that is told to stop and
               says so into a closed pipe would be killed by that (SIGPIPE)
 
+FOLDER is the program's own for temporary files; it is removed in the end.
+
 The guard signals, and nobody else: it is the parent, so the number cannot have been
 given to somebody else's process meanwhile. Ends with the program's exit code, or 128
 plus the signal that ended it, once nothing of the group is left.
@@ -19,6 +21,7 @@ plus the signal that ended it, once nothing of the group is left.
 
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -108,5 +111,6 @@ def _signal(group: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    code = main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    code = main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[5:])
+    shutil.rmtree(sys.argv[4], ignore_errors=True)
     os._exit(code if code >= 0 else 128 - code)

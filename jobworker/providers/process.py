@@ -121,11 +121,7 @@ def run_program(
     `on_start` gets the pid; where it or `on_line` raises, the program is stopped first.
     """
     ctx.check_cancel()
-    with (
-        # Not in `cwd`: programs make sockets there, whose paths have at most 107 bytes.
-        tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as tmp,
-        _Guarded(argv, cwd=cwd, env={**env, "TMPDIR": tmp}) as guarded,
-    ):
+    with _Guarded(argv, cwd=cwd, env=env) as guarded:
         pid = guarded.started()
         name = os.path.basename(argv[0])
         with programs.announced(claim_id=ctx.claim_id, program=name, pid=pid):
@@ -181,6 +177,8 @@ class _Guarded:
         self._ended = self._closed = False
         self._pid = 0
         self._program = argv[0]
+        # Not in `cwd`: programs make sockets there, whose paths have at most 107 bytes.
+        self._folder = tempfile.mkdtemp(prefix="job-")
         lifeline, self._lifeline = os.pipe()
         self._report, report = os.pipe()
         self._output, output = os.pipe()
@@ -192,10 +190,11 @@ class _Guarded:
                     sys.executable,
                     *("-I", "-S", "-E", guard.__file__),
                     *map(str, given),
+                    self._folder,
                     *argv,
                 ],
                 cwd=cwd,
-                env=dict(env),
+                env={**env, "TMPDIR": self._folder},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -221,9 +220,11 @@ class _Guarded:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._pid and self._process.returncode < 0:  # somebody killed the guard
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
+        if self._process.returncode < 0:  # somebody killed the guard
+            if self._pid:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._pid, signal.SIGKILL)
+            shutil.rmtree(self._folder, ignore_errors=True)
         os.close(self._output)
         os.close(self._report)
 

@@ -38,9 +38,9 @@ WORKER = textwrap.dedent(
 class Held:
     """A program under a guard under a worker process."""
 
-    def __init__(self, *argv: str) -> None:
+    def __init__(self, folder: Path, *argv: str) -> None:
         self.worker = subprocess.Popen(
-            [sys.executable, "-c", WORKER, guard.__file__, *argv],
+            [sys.executable, "-c", WORKER, guard.__file__, str(folder), *argv],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -67,11 +67,11 @@ class Held:
 
 
 @pytest.fixture
-def hold() -> Any:
+def hold(tmp_path: Path) -> Any:
     held: list[Held] = []
 
     def begin(*argv: str) -> Held:
-        held.append(Held(*argv))
+        held.append(Held(tmp_path / "temporary", *argv))
         return held[-1]
 
     yield begin
@@ -83,7 +83,9 @@ def shell(script: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", script)
 
 
-def test_nothing_is_left_when_the_worker_is_killed(hold: Any) -> None:
+def test_nothing_is_left_when_the_worker_is_killed(hold: Any, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     held = hold(*shell("sleep 500 & sleep 500 & wait"))
     wait_until(lambda: len(held.group()) == 3, what="the shell and its children")
 
@@ -91,6 +93,7 @@ def test_nothing_is_left_when_the_worker_is_killed(hold: Any) -> None:
 
     wait_until(lambda: not held.group(), within=15, what="the end of the group")
     wait_until(lambda: not psutil.pid_exists(held.guard), what="the end of the guard")
+    assert not temporary.exists()
 
 
 def test_a_program_told_to_stop_can_say_so_though_nobody_reads_it(
@@ -134,6 +137,7 @@ def direct(*argv: str) -> tuple[int, str]:
                 "-E",
                 guard.__file__,
                 *map(str, fds),
+                "/nowhere",
                 *argv,
             ],
             stdout=out,
