@@ -16,7 +16,7 @@ from workqueue import budget
 from workqueue.models import Node
 
 NEARLY = 0.9  # of the limit; from here on it is a warning
-KINDS = {
+KINDS: dict[str, str] = {
     Node.Kind.WEB: "web",
     Node.Kind.SERVER: "scheduler",
     Node.Kind.WORKER: "worker",
@@ -38,7 +38,7 @@ class Process:
     @property
     def word(self) -> str:
         """What kind it is, as operators read it."""
-        return KINDS.get(Node.Kind(self.kind), self.kind)
+        return KINDS.get(self.kind, self.kind)
 
     @property
     def sum(self) -> int:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +30,16 @@ def run_manage(
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+def sleeping(seconds: str) -> list[psutil.Process]:
+    """The programs `sleep SECONDS` that run now: what a test's jobs have started."""
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if (line := each.info["cmdline"] or [""])[0].endswith("sleep")
+        and line[1:] == [seconds]
+    ]
 
 
 class Process:

@@ -16,6 +16,7 @@ from jobworker.models import Job
 from jobworker.submit import submit
 from jobworker.weight import Weight
 from tests import factories
+from tests.processes import Process
 from workqueue.models import Tenant
 
 
@@ -88,3 +89,22 @@ def attempt(acme: Tenant, job_types: None) -> Callable[..., Attempt]:
         return Attempt(job, claimed, context, transcript, deadline)
 
     return make
+
+
+@pytest.fixture
+def job_worker(spawn: Callable[..., Process]) -> Callable[..., Process]:
+    """Start a job worker on the tests' job types, and wait until it claims."""
+
+    def start(**env: str) -> Process:
+        process = spawn(
+            "runjobworker",
+            env={
+                "DJANGO_SETTINGS_MODULE": "tests.engine_settings",
+                "FALCON_SERVER_KEEP_ALIVE_SECONDS": "2",
+                **env,
+            },
+        )
+        process.says("job runner: caps")
+        return process
+
+    return start

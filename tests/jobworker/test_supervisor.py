@@ -11,6 +11,7 @@ from audit.models import Line, Run
 from jobworker import caps, operate
 from jobworker.models import Job
 from tests import factories
+from tests.jobworker.reaching import reach
 from tests.processes import Process
 from tests.waiting import wait_until
 from workqueue import pauses, policy
@@ -21,38 +22,10 @@ Submit = Callable[..., Job]
 Start = Callable[..., Process]
 
 
-@pytest.fixture
-def job_worker(spawn: Callable[..., Process]) -> Start:
-    """Start a job worker on the tests' job types, and wait until it claims."""
-
-    def start(**env: str) -> Process:
-        process = spawn(
-            "runjobworker",
-            env={
-                "DJANGO_SETTINGS_MODULE": "tests.engine_settings",
-                "FALCON_SERVER_KEEP_ALIVE_SECONDS": "2",
-                **env,
-            },
-        )
-        process.says("job runner: caps")
-        return process
-
-    return start
-
-
 def set_caps(**values: Any) -> None:
     policy.save(
         values, who="test", origin="command", why="", declaration=caps.DECLARATION
     )
-
-
-def reach(job: Job, *statuses: str, within: float = 20) -> Job:
-    def reached() -> bool:
-        job.refresh_from_db()
-        return job.status in statuses
-
-    wait_until(reached, within=within, what=f"{job} {statuses}")
-    return job
 
 
 def test_a_job_runs_and_its_row_its_run_and_its_lines_tell_the_same(

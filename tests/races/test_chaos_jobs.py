@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 
 from tests.databases import Server, temporary_server
-from tests.processes import Process, run_manage
+from tests.processes import Process, run_manage, sleeping
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.race, pytest.mark.postgresql]
@@ -96,15 +95,6 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
         one.end()
 
 
-def programs() -> list[psutil.Process]:
-    """The programs of jobs that run now."""
-    return [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if (each.info["cmdline"] or [])[:2] == ["sleep", MARK]
-    ]
-
-
 def nobody_alive(workers: Workers, pid: int) -> Callable[[], bool]:
     return lambda: (
         not [job for job, node in workers.running() if node.endswith(f", {pid}")]
@@ -133,7 +123,7 @@ def test_whatever_is_killed_no_job_starts_twice_or_looks_alive_or_leaves_a_progr
         assert " stopped while act_light" in error, job
         assert "It is not started again" in error, job
     workers.end()
-    wait_until(lambda: not programs(), within=20, what="the end of all programs")
+    wait_until(lambda: not sleeping(MARK), within=20, what="the end of all programs")
     twice = "SELECT dedup_key FROM audit_run WHERE kind = 'job' GROUP BY 1 HAVING count(*) > 1"
     assert workers.ask(twice) == []
     verdict = run_manage(["checkinvariants"], env=workers.env, timeout=60)
@@ -157,7 +147,7 @@ def test_told_to_stop_a_worker_ends_within_its_drain_and_leaves_nothing(
         )
         workers.processes[0] = workers.start()
     workers.end()
-    wait_until(lambda: not programs(), within=20, what="the end of all programs")
+    wait_until(lambda: not sleeping(MARK), within=20, what="the end of all programs")
 
 
 def test_a_database_that_is_away_fails_no_job_and_their_rows_catch_up(

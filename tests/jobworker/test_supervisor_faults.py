@@ -1,0 +1,107 @@
+"""What a job worker survives: frozen, cut off, asked from an open transaction."""
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+from django.db import connection, transaction
+
+from audit.models import LateResult, Run
+from jobworker.models import Job
+from tests import databases
+from tests.jobworker.reaching import reach
+from tests.processes import Process, run_manage, sleeping
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.race
+Submit = Callable[..., Job]
+Start = Callable[..., Process]
+
+
+def test_a_frozen_worker_loses_its_jobs_and_stops_them_when_it_wakes_up(
+    submitted: Submit, job_worker: Start
+) -> None:
+    mark = f"7{os.getpid()}"  # seconds; so that this test finds its own program
+    frozen = job_worker()
+    job = reach(submitted(f"program:{mark}"), "running")
+    wait_until(lambda: len(sleeping(mark)) == 1, within=10, what="the program")
+    job_worker()
+    frozen.freeze()
+    reach(job, "failed", within=30)
+    assert "stopped while act_light" in job.error
+    frozen.thaw()
+    wait_until(lambda: not sleeping(mark), within=20, what="the program's end")
+    wait_until(LateResult.objects.exists, within=10, what="the late result")
+    assert LateResult.objects.get().claim_id == job.claim_id
+    assert Run.objects.filter(dedup_key=str(job.id)).count() == 1
+    other = reach(submitted("log:1"), "succeeded")
+    assert other.error == ""
+
+
+@pytest.mark.postgresql
+def test_a_job_is_not_claimed_before_the_commit_that_asks_for_it(
+    submitted: Submit, job_worker: Start
+) -> None:
+    job_worker()
+    with transaction.atomic():
+        job = submitted("log:1")
+        # Another one, committed meanwhile by a process of its own, is claimed and ends.
+        first = reach(submitted_elsewhere(), "succeeded")
+        job.refresh_from_db()
+        assert job.status == "pending"
+    assert reach(job, "succeeded").started_at > first.started_at  # type: ignore[operator]
+    with transaction.atomic():
+        gone = submitted("log:1")
+        transaction.set_rollback(True)
+    assert not Job.objects.filter(pk=gone.pk).exists()
+
+
+def submitted_elsewhere() -> Job:
+    """Submit by the command, so in a transaction of its own."""
+    env = {
+        **os.environ,
+        "DATABASE_URL": databases.url(),
+        "DJANGO_SETTINGS_MODULE": "tests.engine_settings",
+    }
+    done = run_manage(["submit", "act_light", "--json"], env=env, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return Job.objects.get(pk=json.loads(done.stdout)["id"])
+
+
+@pytest.mark.postgresql
+def test_connections_that_are_cut_again_and_again_cost_no_job_and_start_none_twice(
+    submitted: Submit, job_worker: Start
+) -> None:
+    worker = job_worker()
+    jobs = [submitted("log:5;busy:0.05") for _ in range(40)]
+    cut = (
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE application_name LIKE 'millrace jobworker%%' AND random() < 0.5"
+    )
+
+    def all_done() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(cut)
+        return not Job.objects.unfinished().exists()
+
+    wait_until(all_done, within=120, what="all jobs done", every=0.7)
+    assert {job.status for job in Job.objects.all()} == {"succeeded"}
+    assert Run.objects.filter(kind="job").count() == len(jobs)
+    assert "Traceback" not in worker.log
+
+
+@pytest.mark.postgresql
+def test_many_jobs_leave_no_connection_behind(
+    submitted: Submit, job_worker: Start
+) -> None:
+    job_worker(DB_POOL_SIZE="6", DB_MAX_OVERFLOW="0")
+    for _ in range(40):
+        submitted("log:2;sleep:0.01;result:a")
+    wait_until(
+        lambda: not Job.objects.unfinished().exists(), within=60, what="all done"
+    )
+    mine = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'millrace jobworker%%'"
+    with connection.cursor() as cursor:
+        cursor.execute(mine)
+        assert cursor.fetchone()[0] <= 6 + 3
