@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass
 
 from audit import mask
 from jobworker import board, params, registry
-from jobworker.params import Param
+from jobworker.params import LONGEST, Param
 from jobworker.submit import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from workqueue.bounds import Key, accept
 
@@ -34,14 +34,16 @@ class Field:
 
     @property
     def kind(self) -> str:
-        """How it is entered: text, secret, number, choice or box."""
+        """How it is entered: text, long, secret, number, choice or box."""
         if self.param.choices:
             return "choice"
         if self.param.type is bool:
             return "box"
         if self.param.type in (int, float):
             return "number"
-        return "secret" if mask.telling_key(self.param.name) else "text"
+        if mask.telling_key(self.param.name):
+            return "secret"
+        return "long" if self.param.longest > LONGEST else "text"
 
     @property
     def on(self) -> bool:

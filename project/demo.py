@@ -98,6 +98,7 @@ class OutsideWorld:
             "E-mails": f"{self.folder / 'mail'}  (by SMTP on {HOST}:{self.smtp})",
             "Heartbeats": f"{self.folder / 'heartbeats.jsonl'}",
             "Archive": str(settings.ARCHIVE_ROOT),
+            "A demo cluster": f"{settings.BASE_URL}/admin/jobs/new/cluster_provision/?name=demo&tenant=acme",
         }
 
 

@@ -31,19 +31,27 @@ def menu(client: Client) -> dict[str, list[str]]:
 def test_the_menu_has_the_groups_and_entries_of_the_design_in_their_order(client):
     client.force_login(factories.superuser())
     found = menu(client)
-    assert found["Global Settings"] == ["Settings"]
+    assert found["Global Settings"] == ["Settings", "Job Worker"]
     assert found["Audit"] == [
         "Scheduler Audit Logs",
         "Server Audit Logs",
         "Ticks",
+        "Job Logs",
         "Changes",
         "Metrics",
     ]
-    assert found["Queue"] == ["Items", "Timetable", "Pauses", "Bulk operations"]
+    assert found["Queue"] == [
+        "Items",
+        "Jobs",
+        "Timetable",
+        "Pauses",
+        "Bulk operations",
+    ]
+    assert found["Deployments"] == ["Deployments", "Images"]
     assert found["Tenants"] == ["Tenants", "Memberships"]
     assert found["People"] == ["Users", "Groups", "Sign-in locks"]
     names = list(found)
-    assert names[:3] == ["Global Settings", "Audit", "Queue"]
+    assert names[:4] == ["Global Settings", "Audit", "Queue", "Deployments"]
     assert names[-2:] == ["Tenants", "People"]
 
 
@@ -73,8 +81,8 @@ def test_a_tenants_staff_sees_no_page_of_the_platform_whatever_its_permissions(c
     client.force_login(member)
     found = menu(client)
     assert "Global Settings" not in found
-    assert found["Audit"] == ["Scheduler Audit Logs", "Changes", "Metrics"]
-    assert found["Queue"] == ["Items", "Pauses", "Bulk operations"]
+    assert found["Audit"] == ["Scheduler Audit Logs", "Job Logs", "Changes", "Metrics"]
+    assert found["Queue"] == ["Items", "Jobs", "Pauses", "Bulk operations"]
 
 
 def test_no_entry_leads_to_a_page_that_refuses_its_reader(client):
