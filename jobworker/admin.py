@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet, Value
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -15,7 +16,7 @@ from audit.admin import RecordedAdmin
 from audit.templatetags import millrace
 from audit.text import gate_json
 from jobworker import board, registry
-from jobworker.models import Deployment, Image
+from jobworker.models import Deployment, Image, Job
 from workqueue import access
 from workqueue.own import OwnTenants
 
@@ -33,6 +34,15 @@ class Made(OwnTenants):
 
     actions = None
     list_per_page = 50
+    job_column = "last_job"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """With whether the job's page opens for this reader: jobs are archived."""
+        jobs = Job.objects.filter(pk=OuterRef(self.job_column))
+        opens = request.user.has_perm("jobworker.view_job")
+        kept: Any = Exists(jobs) if opens else Value(False)
+        mine: QuerySet[Any] = super().get_queryset(request).annotate(job_opens=kept)
+        return mine
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A job does."""
@@ -145,9 +155,9 @@ class DeploymentAdmin(Made, RecordedAdmin):
         return _listed([*plain, *hidden]) or "none yet"
 
     @admin.display(description="Last job")
-    def job_shown(self, obj: Deployment) -> SafeString | str:
+    def job_shown(self, obj: Any) -> SafeString | str:
         """The job that worked on it last."""
-        return _job(obj.last_job)
+        return _job(obj.last_job, opens=obj.job_opens)
 
     @admin.display(description="Destroy")
     def destroy(self, obj: Deployment) -> SafeString | str:
@@ -169,6 +179,8 @@ class DeploymentAdmin(Made, RecordedAdmin):
 @admin.register(Image)
 class ImageAdmin(Made):
     """What builds made."""
+
+    job_column = "source_job"
 
     empty_says = "An image stands here when its build has ended. Queue > Jobs > New job > packer_build makes one."  # admin/change_list.html
 
@@ -214,17 +226,18 @@ class ImageAdmin(Made):
         return _listed([("", board.told(gate_json(each))) for each in rows]) or "none"
 
     @admin.display(description="Built by")
-    def job_shown(self, obj: Image) -> SafeString | str:
+    def job_shown(self, obj: Any) -> SafeString | str:
         """Its build."""
-        return _job(obj.source_job)
+        return _job(obj.source_job, opens=obj.job_opens)
 
 
-def _job(id: UUID | None) -> SafeString | str:
-    """A link to a job; one that was archived says so there."""
+def _job(id: UUID | None, *, opens: bool) -> SafeString | str:
+    """A job by its id; a link while its page opens."""
     if id is None:
         return words.UNKNOWN
+    text = f"job {str(id)[:8]}…"
     address = reverse("admin:job", args=[id])
-    return format_html('<a href="{}">job {}…</a>', address, str(id)[:8])
+    return format_html('<a href="{}">{}</a>', address, text) if opens else text
 
 
 def _listed(pairs: list[tuple[str, str]]) -> SafeString:

@@ -9,6 +9,7 @@ from audit import clock
 from audit.models import Change
 from jobworker.models import Deployment, Image
 from tests import factories, screens
+from tests.jobworker import screening
 from workqueue.models import Membership, Tenant
 
 pytestmark = pytest.mark.django_db
@@ -62,10 +63,21 @@ def test_outputs_are_shown_but_of_the_sensitive_ones_only_the_name(boss, acme):
 def test_the_list_links_to_the_last_job_and_costs_the_same_for_fifty(
     boss, acme, django_assert_max_num_queries
 ):
-    rows = [deployment(acme, name=f"orion-{n}") for n in range(50)]
+    job = screening.pending(acme)
+    rows = [
+        deployment(acme, name=f"orion-{n}", last_job=None if n else job.pk)
+        for n in range(50)
+    ]
     with django_assert_max_num_queries(12):
         html = text(boss.get("/admin/jobworker/deployment/"))
     assert f'href="/admin/jobs/{rows[0].last_job}/"' in html
+
+
+def test_a_job_that_is_no_longer_kept_is_named_without_a_link(boss, acme):
+    row = deployment(acme)
+    html = text(boss.get("/admin/jobworker/deployment/"))
+    assert f"job {str(row.last_job)[:8]}…" in html
+    assert f"/admin/jobs/{row.last_job}/" not in html
 
 
 def test_destroy_leads_to_the_form_of_its_job_filled_in(boss, acme):
@@ -126,7 +138,7 @@ def test_an_image_shows_its_files_and_its_build(boss, acme):
         build="golden.file.rootfs",
         provider="packer.file",
         files=[{"path": "web1.img", "size": 4096}],
-        source_job=clock.uuid7(),
+        source_job=screening.pending(acme).pk,
         created_at=clock.now(),
         created_by="anna",
     )
