@@ -125,12 +125,32 @@ def typed(params: object) -> dict[str, str]:
 
 
 def external(job: Job) -> str:
-    """What it began outside: "apply of deployment demo, host build-1, pid 4127"."""
+    """What it began outside: "apply of deployment demo, host build-1, pid 4127".
+
+    What becomes of it without its worker ("then") stands in the error of those that lost it.
+    """
     ref = gate_json(job.external_ref)
     if not isinstance(ref, dict):
         return "" if ref is None else told(ref)
-    rest = [f"{name} {told(value)}" for name, value in ref.items() if name != "what"]
+    rest = [
+        f"{name} {told(value)}"
+        for name, value in ref.items()
+        if name not in ("what", "then")
+    ]
     return ", ".join([*([told(ref["what"])] if "what" in ref else []), *rest])
+
+
+def program_words(job: Job) -> str:
+    """'The program packer (pid 4127) runs and has used 11 min of CPU.', as its worker last said."""
+    node = Node.objects.filter(id=job.node_id).first() if job.node_id else None
+    said = node.report.get("programs") if node and isinstance(node.report, dict) else []
+    for one in said if isinstance(said, list) else []:
+        if isinstance(one, dict) and one.get("claim") == str(job.claim_id):
+            used, cpu = one.get("cpu_s"), ""
+            if isinstance(used, int | float):
+                cpu = f" and has used {words.duration(timedelta(seconds=used))} of CPU"
+            return f"The program {one.get('program')} (pid {one.get('pid')}) runs{cpu}."
+    return ""
 
 
 def cancel_does(job: Job) -> str:

@@ -8,8 +8,9 @@ import pytest
 from audit import clock, words
 from jobworker import board
 from jobworker.models import Job
+from tests import factories
 from tests.jobworker.screening import ended, pending, running, types  # noqa: F401
-from workqueue.models import Tenant
+from workqueue.models import Node, Tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -112,3 +113,37 @@ def test_the_lag_of_the_output_is_told(acme: Tenant):
     assert board.lag_words(running(acme)) == ""
     said = board.lag_words(running(acme, output_lag_ms=1500))
     assert said.replace("\u00a0", " ") == "stored 1.50 s after they were written"
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        (
+            {"program": "packer", "pid": 4127, "cpu_s": 660.0},
+            "The program packer (pid 4127) runs and has used 11\u00a0min of CPU.",
+        ),
+        (
+            {"program": "packer", "pid": 4127, "cpu_s": None},
+            "The program packer (pid 4127) runs.",
+        ),
+    ],
+)
+def test_a_silent_jobs_program_is_told_as_its_worker_last_said(
+    acme: Tenant, report: dict[str, Any], says: str
+) -> None:
+    node = factories.node("jobworker")
+    job = factories.running_job(acme, node)
+    assert board.program_words(job) == ""
+    for programs in ([], "x", [3], [{"claim": "other"}]):
+        Node.objects.update(report={"programs": programs})
+        assert board.program_words(job) == ""
+    Node.objects.update(report={"programs": [{**report, "claim": str(job.claim_id)}]})
+    assert board.program_words(job) == says
+
+
+def test_what_becomes_of_it_without_its_worker_is_no_fact_of_a_job_that_runs(
+    acme: Tenant,
+) -> None:
+    ref = {"what": "an export", "host": "app-1", "then": "it goes on"}
+    job = factories.job(acme, external_ref=ref)
+    assert board.external(job) == "an export, host app-1"
