@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Page, sync_playwright
 
-from tests.processes import ROOT, Process
+from tests.processes import ROOT, Process, run_manage
 from tests.waiting import wait_until
 
 FOLDER = ROOT / "docs" / "screens"
@@ -24,7 +24,20 @@ PICTURES = {
     "timetable": ("timetable/", "dark"),
     "settings": ("settings/worker-node-configuration/", "light"),
     "metrics": ("audit/metrics/?range=1h", "dark"),
+    "job-worker": ("job-worker/", "light"),
+    "jobs": ("jobs/", "light"),
 }
+# Job types and what is asked of them: something to see in the two last.
+JOBS = (
+    ("cluster_provision", "acme", '{"name": "demo", "nodes": 3}'),
+    ("packer_build", "acme", '{"name": "golden", "version": "2026.11"}'),
+    ("database_provision", "acme", '{"name": "ledger"}'),
+)
+SLOW = (
+    "cluster_provision",
+    "acme",
+    '{"name": "orion", "nodes": 4, "variables": "{\\"delay\\": 60}"}',
+)
 PASSWORD = re.compile(r"Password\s+(\S+)")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
@@ -46,13 +59,18 @@ def main() -> None:
             found = wait_until(
                 lambda: PASSWORD.search(demo.log), within=60, what="a password"
             )
-            _look(f"http://localhost:{port}/admin/", found[1])
+            _look(f"http://localhost:{port}/admin/", found[1], env=env)
         finally:
             demo.terminate()
             demo.wait(within=60)
 
 
-def _look(admin: str, password: str) -> None:
+def _submit(type: str, tenant: str, params: str, *, env: dict[str, str]) -> None:
+    arguments = ["submit", type, "--tenant", tenant, "--params", params]
+    assert run_manage(arguments, env=env, timeout=60).returncode == 0
+
+
+def _look(admin: str, password: str, *, env: dict[str, str]) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         page = browser.new_page(viewport=SIZE, reduced_motion="reduce")
@@ -64,6 +82,19 @@ def _look(admin: str, password: str) -> None:
         # The sums of some minutes; the page refreshes itself until they are there.
         figures = page.locator(".mr-chart canvas").first
         figures.wait_for(timeout=300_000)  # ms
+        for job in JOBS:
+            _submit(*job, env=env)
+        page.goto(f"{admin}jobs/?status=succeeded")
+        wait_until(
+            lambda: page.get_by_text("Succeeded").count() >= len(JOBS),
+            within=120,
+            what="the end of the jobs",
+        )
+        _submit(*SLOW, env=env)
+        page.goto(f"{admin}jobs/")
+        page.get_by_role("link", name="cluster_provision").first.click()
+        page.get_by_text("booting node").first.wait_for(timeout=120_000)  # ms
+        page.screenshot(path=FOLDER / "job.png")
         for name, (address, theme) in PICTURES.items():
             page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
             page.goto(admin + address)
