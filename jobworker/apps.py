@@ -10,6 +10,8 @@ class JobworkerConfig(AppConfig):
         """Register the checks and the invariants. Nothing is started: no thread, no connection."""
         from jobworker import checks  # noqa: F401
         from jobworker.invariants import RULES
-        from workqueue import invariants
+        from jobworker.leaving import keeps
+        from workqueue import invariants, tenancy
 
         invariants.add(RULES)
+        tenancy.keep_while(keeps)

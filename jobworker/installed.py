@@ -1,15 +1,30 @@
 """installed: which external programs this machine has, and what that means for its tiers."""
 
+import os
 import shutil
 from collections.abc import Iterable
+
+from django.conf import settings
 
 from jobworker.caps import Caps, Reduction
 from jobworker.registry import JobType
 
+FOLDER = "JOB_ROOT"  # stands among the programs: types with one need a workspace
+
 
 def missing(row: JobType) -> list[str]:
-    """The programs that the type needs and this machine has not."""
-    return [program for program in row.programs if shutil.which(program) is None]
+    """What the type needs and this machine has not: programs, or a folder to work in."""
+    gone = [program for program in row.programs if shutil.which(program) is None]
+    return [*gone, FOLDER] if row.programs and not _writable() else gone
+
+
+def _writable() -> bool:
+    """Whether workspaces can be made."""
+    try:
+        settings.JOB_ROOT.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(settings.JOB_ROOT, os.W_OK | os.X_OK)
 
 
 def lacks(rows: Iterable[JobType]) -> dict[str, list[str]]:
@@ -34,5 +49,10 @@ def lacking(rows: Iterable[JobType], caps: Caps, *, where: str) -> list[Reductio
 
 
 def sentence(program: str, *, where: str, tier: str) -> str:
-    """What to do about a program that is missing."""
+    """What to do about what is missing."""
+    if program == FOLDER:
+        return (
+            f"JOB_ROOT {settings.JOB_ROOT} is no folder that {where} can write; "
+            f"set it to one or set {tier} to 0"
+        )
     return f"{program} is not on PATH of {where}; install it or set {tier} to 0"

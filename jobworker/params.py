@@ -115,6 +115,8 @@ def read(params: type, given: Mapping[str, object]) -> Any:
     Raises InvalidParams with a sentence per parameter. A class may refuse combinations
     by raising InvalidParams or ValueError in __post_init__.
     """
+    if not isinstance(given, Mapping):  # as somebody wrote it by SQL
+        raise InvalidParams({"parameters": "They are not a JSON object."})
     known = {each.name: each for each in describe(params)}
     problems = {
         quote(name).strip("“”"): (
@@ -155,6 +157,8 @@ def from_pairs(pairs: list[str]) -> dict[str, object]:
         name, sign, value = pair.partition("=")
         if not sign or not name:
             raise InvalidParams({quote(pair): "Write it as name=value."})
+        if name in found:
+            raise InvalidParams({name: "It is given twice."})
         found[name] = value
     return found
 

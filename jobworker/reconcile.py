@@ -75,7 +75,7 @@ def _words(job: Job) -> str:
     """What happened, what it left outside, and what to do."""
     ref = job.external_ref if isinstance(job.external_ref, dict) else {}
     what = ref.get("what") or f"{job.type} {job.subject}".strip()
-    text = f"worker {job.node} stopped while {what} was running"
+    text = f"worker {job.node or '(unknown)'} stopped while {what} was running"
     if then := ref.get("then"):
         text = f"{text}; {then}"
     if ref and _follows(job.type):

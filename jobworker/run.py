@@ -29,7 +29,7 @@ from audit.text import gate_json
 from jobworker import installed, registry
 from jobworker import params as parameters
 from jobworker.attempt import Attempt
-from jobworker.exceptions import JobFailed, Stopped
+from jobworker.exceptions import InvalidParams, JobFailed, Stopped
 from jobworker.finish import finish
 from jobworker.models import Job
 from workqueue.context import Outcome, text_of
@@ -104,6 +104,10 @@ def _run(attempt: Attempt) -> End:
             end = End(outcome, outcome.word, "", outcome.error)
         except Stopped as stopped:
             end = _stopped(attempt, str(stopped))
+        except InvalidParams as refused:
+            error = f"this release refuses its parameters: {refused}"
+            end = End(Outcome(failed=1), "failed", "invalid_params", error)
+            logger.error("%s", end.error)
         except JobFailed as failed:
             end = End(Outcome(failed=1), "failed", failed.code, text_of(failed))
             logger.error("%s", end.error)

@@ -14,7 +14,12 @@ from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    transaction,
+)
 
 from audit import clock
 from audit.transcript import Transcript
@@ -24,6 +29,7 @@ from jobworker.caps import Limits, limits
 from jobworker.claim import Fits, claim, give_back
 from jobworker.context import JobContext
 from jobworker.drain import drain
+from jobworker.finish import end
 from jobworker.holding import Holding
 from jobworker.keeper import Keeper
 from jobworker.look import Look, look
@@ -168,11 +174,19 @@ class Supervisor(Loop):
         if self._doubtful:
             give_back(self._doubtful)
             self._doubtful.clear()
-        claim_id = clock.uuid7()
+        claim_id, job = clock.uuid7(), None
         try:
             job = claim(fits, claim_id=claim_id, me=self.me, version=self.seen.version)
             if job is not None:
                 self._begin(job, claim_id)
+        except (OverflowError, TypeError, ValueError) as problem:
+            # Its row holds what no job has. It must not keep others from being claimed.
+            if job is None:
+                raise
+            logger.exception("job cannot be begun job=%s", job.id)
+            error = f"it could not be begun: {type(problem).__name__}: {problem}"
+            with transaction.atomic():
+                end(job, word="failed", code="unstartable", error=error)
         except Exception:
             self._doubtful.add(claim_id)  # it never began: the next pass returns it
             raise
@@ -252,7 +266,7 @@ class Supervisor(Loop):
 
     def _hurry(self) -> None:
         """There is room: look at once where something waits for it."""
-        if self.seen.waiting:
+        if self.seen.waiting and not self._failures:
             self.wake()
 
     def _ended(self, attempt: Attempt) -> None:

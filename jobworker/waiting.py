@@ -13,7 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from audit import words
+from jobworker.installed import FOLDER
 from jobworker.models import Job
+from jobworker.registry import TIERS
 from workqueue import live
 from workqueue.models import Node
 
@@ -38,7 +40,8 @@ class Worker:
         if self.draining:
             return f"{self.name} is draining"
         if program := self.lacks.get(job.type):
-            return f"{self.name} cannot serve {job.tier}: {program} is not installed"
+            lacks = "cannot be written" if program == FOLDER else "is not installed"
+            return f"{self.name} cannot serve {job.tier}: {program} {lacks}"
         cap = _number(self.used.get(job.tier))
         if cap is not None and self.running[job.tier] >= cap:
             if cap == 0:
@@ -98,6 +101,8 @@ def _why(
         return f"paused{until} by {pause.who}: “{pause.reason}”"
     if not workers:
         return "no job worker is alive; start one with manage.py runjobworker"
+    if job.tier not in TIERS:
+        return f"no worker serves the tier {job.tier!r}; there are {', '.join(TIERS)}. Cancel it and submit it again"
     knowing = [one for one in workers if one.types is None or job.type in one.types]
     if not knowing:
         return f"no live job worker knows the type {job.type}; update the workers"

@@ -168,7 +168,7 @@ class TenantAdmin(OwnTenants, RecordedAdmin):
             raise PermissionDenied
         why, problem = " ".join(request.POST.get("why", "").split()), ""
         if request.method == "POST":
-            problem = _problem(
+            problem = tenancy.keeps(tenant) or _problem(
                 why, typed=request.POST.get("slug", "").strip(), slug=tenant.slug
             )
             if not problem:
@@ -199,7 +199,7 @@ class TenantAdmin(OwnTenants, RecordedAdmin):
             items=keyset.shown(keyset.count(WorkItem.objects.filter(tenant=tenant))),
             members=tenant.memberships.count(),
             why=why,
-            problem=problem,
+            problem=problem or tenancy.keeps(tenant),
         )
 
     def _may_remove(self, request: HttpRequest) -> bool:

@@ -30,5 +30,9 @@ class VersionConflict(WorkqueueError):
     """Somebody saved a newer version meanwhile. Nothing of theirs was overwritten."""
 
 
+class StillNeeded(WorkqueueError):
+    """The tenant cannot be removed yet: something of it would be left that nobody could end."""
+
+
 class PlatformStays(WorkqueueError):
     """The platform tenant stands for work of the platform itself and cannot be removed."""

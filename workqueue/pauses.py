@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from audit import clock, ledger
+from audit.text import gate
 from workqueue import wakeup
 from workqueue.exceptions import InvalidValues
 from workqueue.models import Pause, Tenant
@@ -27,7 +28,7 @@ def pause(
     until: datetime | None = None,
 ) -> Pause:
     """Pause it. Raises InvalidValues where it is paused already or something is missing."""
-    reason = reason.strip()
+    reason = gate(reason.strip())  # shown on every page
     if problems := _problems(
         scope=scope, handler=handler, tenant=tenant, reason=reason, until=until
     ):

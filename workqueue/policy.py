@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import IntegrityError, models, transaction
 
 from audit import clock, ledger
+from audit.text import gate
 from workqueue.bounds import Adjustment, Declaration, Key, accept, clamp, quote
 from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
@@ -183,7 +184,7 @@ def _write(
     expected_version: int | None,
     restored_from: int | None = None,
 ) -> Setting:
-    name = declaration.name
+    name, why = declaration.name, gate(why)
     for _ in range(SAVES_AT_ONCE):
         # Version 0, which is no row: nobody has saved anything, all is at its default.
         newest = Setting.objects.newest(name) or Setting(name=name, version=0)

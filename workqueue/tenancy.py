@@ -5,7 +5,7 @@ removed by one verb, which first records what was live as cancelled: the ledger 
 ids and slugs as plain values and outlives it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from audit import clock, ledger, text
 from workqueue.ended import run_of
-from workqueue.exceptions import InvalidValues, PlatformStays
+from workqueue.exceptions import InvalidValues, PlatformStays, StillNeeded
 from workqueue.models import Membership, Tenant, WorkItem
 
 BATCH = 1000  # items recorded at a time
@@ -82,14 +82,31 @@ def create(
     return row
 
 
+# What apps above know of a tenant: "" or the sentence that says what has to be ended first.
+KEEPERS: list[Callable[[Tenant], str]] = []
+
+
+def keep_while(says: Callable[[Tenant], str]) -> None:
+    """Let no tenant be removed while this says why not. For an app's `ready`."""
+    if says not in KEEPERS:
+        KEEPERS.append(says)
+
+
+def keeps(tenant: Tenant) -> str:
+    """Why the tenant cannot be removed yet; "": it can."""
+    return " ".join(filter(None, (says(tenant) for says in KEEPERS)))
+
+
 def remove(tenant: Tenant, *, who: str, origin: str, why: str) -> int:
     """Remove a tenant with its memberships and pauses; return the items cancelled.
 
     One that is being run keeps running; its result then counts as late. Raises
-    PlatformStays.
+    PlatformStays, and StillNeeded with what has to be ended first.
     """
     if tenant.is_platform:
         raise PlatformStays
+    if reason := keeps(tenant):
+        raise StillNeeded(reason)
     reason = f"its tenant was removed by {who}: {why}"
     # Nobody enqueues for it any more, before its items are counted.
     Tenant.objects.filter(pk=tenant.pk).update(is_active=False)

@@ -147,3 +147,8 @@ def test_what_becomes_of_it_without_its_worker_is_no_fact_of_a_job_that_runs(
     ref = {"what": "an export", "host": "app-1", "then": "it goes on"}
     job = factories.job(acme, external_ref=ref)
     assert board.external(job) == "an export, host app-1"
+
+
+def test_a_secret_inside_of_a_parameter_is_not_typed_again() -> None:
+    found = board.typed({"name": "demo", "variables": '{"password": "hunter2secret"}'})
+    assert found == {"name": "demo"}

@@ -61,7 +61,11 @@ def test_submit_without_a_type_lists_types_and_parameters(
         (("act_light", "--param", "x"), "“x”: Write it as name=value.", 1),
         (("act_light", "--param", "x=1"), "x: There is no such parameter.", 1),
         (("act_light", "--params", "["), "parameters: They are not a JSON object.", 1),
-        (("act_light", "--priority", "1000"), "--priority 1000 is out of range.", 1),
+        (
+            ("act_light", "--param", "does=", "--param", "does=x"),
+            "does: It is given twice.",
+            1,
+        ),
     ],
 )
 def test_submit_says_what_is_wrong(
@@ -71,6 +75,12 @@ def test_submit_says_what_is_wrong(
     assert text.startswith(says)
     assert exit_code == code
     assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("priority", ["1000", "\uff15", "1.5", "x"])
+def test_a_priority_that_is_none_is_refused(db: None, priority: str) -> None:
+    with pytest.raises(CommandError, match="is no number from -100 to 100"):
+        called("submit", "act_light", "--priority", priority)
 
 
 def test_job_show_tells_all_and_why_it_waits(submitted: Submit) -> None:
@@ -110,13 +120,14 @@ def test_job_cancel_and_adopt_say_what_became_of_it(
     job = submitted()
     assert "It had not begun." in called("job", "cancel", str(job.id), "--why", "wrong")
     assert "has ended already: cancelled" in refused("job", "cancel", str(job.id))[0]
-    assert "It began nothing outside" in refused("job", "adopt", str(job.id))[0]
+    assert "It ended by itself" in refused("job", "adopt", str(job.id))[0]
     broken = factories.running_job(
         acme,
         factories.node("jobworker"),
         "act_follows",
         status="failed",
         finished_at=clock.now(),
+        error_code="abandoned",
         external_ref={"what": "an export"},
     )
     assert "It starts nothing." in called("job", "adopt", str(broken.id))

@@ -1,5 +1,8 @@
 """Programs that are missing, and what that means for tiers."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from jobworker import installed, registry
@@ -10,6 +13,19 @@ pytestmark = pytest.mark.once
 
 def test_what_is_missing_is_named_with_the_types_that_need_it(job_types: None) -> None:
     assert installed.lacks(registry.rows()) == {"no-such-program": ["act_lacking"]}
+
+
+def test_a_job_root_that_cannot_be_written_is_as_if_a_program_were_missing(
+    job_types: None, settings: Any
+) -> None:
+    settings.JOB_ROOT = Path("/proc/nope")
+    row = registry.row("act_lacking")
+    assert installed.missing(row) == ["no-such-program", "JOB_ROOT"]
+    assert installed.missing(registry.row("act_light")) == []
+    text = installed.sentence("JOB_ROOT", where="app-2", tier="heavy")
+    assert text == (
+        "JOB_ROOT /proc/nope is no folder that app-2 can write; set it to one or set heavy to 0"
+    )
 
 
 def test_a_tier_is_lacking_only_where_none_of_its_types_can_run(

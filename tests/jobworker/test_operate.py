@@ -45,6 +45,8 @@ def test_a_running_job_is_told_to_stop_once(acme: Tenant) -> None:
     [
         ({"status": "running"}, "It has not ended."),
         ({"status": "succeeded"}, "It succeeded"),
+        ({"error_code": "told"}, "It ended by itself"),
+        ({"status": "cancelled", "error_code": "cancelled"}, "It ended by itself"),
         ({"external_ref": None}, "It began nothing outside"),
         ({"type": "act_light"}, "What act_light begins ends with its worker."),
         ({"type": "gone"}, "This release knows no job type gone."),
@@ -58,6 +60,7 @@ def test_what_cannot_be_adopted_says_why(
         "type": "act_follows",
         "status": "failed",
         "finished_at": clock.now(),
+        "error_code": "abandoned",
         "external_ref": {"what": "an export"},
     }
     job = factories.running_job(acme, node, **{**broken, **values})
@@ -75,6 +78,7 @@ def test_adopting_makes_a_job_with_the_same_reference_and_says_so(
         type="act_follows",
         status="failed",
         finished_at=clock.now(),
+        error_code="drained",
         external_ref={"what": "an export"},
     )
     heir = operate.adopt(job, who="ann", origin="command", why="it goes on")

@@ -45,7 +45,20 @@ def test_parameters_that_this_release_refuses_fail_the_job_with_the_sentence(
 ) -> None:
     one = attempt()
     one.job.params = {"of another release": 1}
-    assert "There is no such parameter" in ran(one).job.error
+    error = ran(one).job.error
+    assert error.startswith("this release refuses its parameters: ")
+    assert "There is no such parameter" in error
+
+
+@pytest.mark.parametrize("params", [[1, 2], 5, None, "x"])
+def test_parameters_that_are_none_fail_the_job_with_a_sentence(
+    attempt: Make, params: object
+) -> None:
+    one = attempt()
+    one.job.params = params
+    job = ran(one).job
+    assert job.error_code == "invalid_params"
+    assert "They are not a JSON object." in job.error
 
 
 def test_what_the_thread_runs_is_known_to_its_log_lines(

@@ -39,6 +39,20 @@ def test_a_frozen_worker_loses_its_jobs_and_stops_them_when_it_wakes_up(
     assert other.error == ""
 
 
+@pytest.mark.sqlite
+def test_a_row_that_no_job_can_have_is_failed_and_keeps_nobody_waiting(
+    submitted: Submit, job_worker: Start
+) -> None:
+    bad, good = submitted("log:1"), submitted("log:1")
+    # As somebody wrote it by SQL: SQLite holds any number.
+    Job.objects.filter(pk=bad.pk).update(time_limit_s=2**40)
+    job_worker()
+    reach(good, "succeeded")
+    reach(bad, "failed")
+    assert bad.error_code == "unstartable"
+    assert bad.error.startswith("it could not be begun: OverflowError")
+
+
 @pytest.mark.postgresql
 def test_a_job_is_not_claimed_before_the_commit_that_asks_for_it(
     submitted: Submit, job_worker: Start

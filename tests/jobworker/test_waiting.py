@@ -77,6 +77,12 @@ def test_the_exclusive_peer_is_named(submitted: Submit, acme: Tenant) -> None:
     assert text.startswith(f"one at a time: job {str(peer.id)[:8]}… of the group alone")
 
 
+def test_a_tier_that_there_is_not_is_said(acme: Tenant, job_types: None) -> None:
+    worker()
+    text = said(factories.job(acme, tier="huge"))
+    assert text.startswith("no worker serves the tier 'huge'; there are heavy, medium")
+
+
 def test_a_pause_is_said_with_who_and_why(submitted: Submit) -> None:
     worker()
     pauses.pause(

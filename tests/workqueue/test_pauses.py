@@ -112,3 +112,9 @@ def test_of_two_who_pause_the_same_at_once_one_is_told() -> None:
         thread.join(30)
     assert len(told) == 1
     assert Pause.objects.in_force().count() == 1
+
+
+def test_a_secret_in_a_reason_is_masked_before_everybody_reads_it() -> None:
+    row = pauses.pause(scope="everything", reason="password=hunter2hunter2", **BY)
+    row.refresh_from_db()
+    assert "hunter2" not in row.reason

@@ -180,3 +180,10 @@ def test_of_savers_at_the_same_moment_each_has_a_version_of_its_own() -> None:
     assert [row.version for row in policy.history()] == [1]
     assert len(told) == 3
     assert Change.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_secret_in_a_why_is_masked() -> None:
+    why = "password=hunter2hunter2"
+    row = policy.save({"WORKER_CONCURRENCY": 3}, who="a", origin="admin", why=why)
+    assert "hunter2" not in row.why

@@ -2,7 +2,12 @@
 
 import getpass
 import json as to_json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+import re
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    RawDescriptionHelpFormatter,
+)
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -50,7 +55,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--priority",
-            type=int,
+            type=_priority,
             default=0,
             help=f"{LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, higher first among the tenant's own (0)",
         )
@@ -62,11 +67,6 @@ class Command(BaseCommand):
         if given["type"] is None:
             self._list()
             return
-        if not LOWEST_PRIORITY <= given["priority"] <= HIGHEST_PRIORITY:
-            raise CommandError(
-                f"--priority {given['priority']} is out of range. "
-                f"Enter a number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}."
-            )
         try:
             job = submit(
                 given["type"],
@@ -107,6 +107,17 @@ class Command(BaseCommand):
                     f"    {each.name}  {each.sentence} {each.range}".rstrip()
                     + f" ({default})"
                 )
+
+
+def _priority(text: str) -> int:
+    """A number in range, in ASCII digits."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,4}", text) or not (
+        LOWEST_PRIORITY <= int(text) <= HIGHEST_PRIORITY
+    ):
+        raise ArgumentTypeError(
+            f"{text!r} is no number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+        )
+    return int(text)
 
 
 def _tenant(slug: str | None) -> Tenant:
