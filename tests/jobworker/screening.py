@@ -87,6 +87,8 @@ def ended(of: Tenant, status: str = Job.Status.FAILED, **values: Any) -> Job:
             "finished_at": now,
             "progress": 100 if status == Job.Status.SUCCEEDED else 40,
             "error": "quota exceeded" if status == Job.Status.FAILED else "",
+            # Only a job whose worker was lost leaves something that goes on.
+            "error_code": "abandoned" if "external_ref" in values else "",
             **values,
         },
     )

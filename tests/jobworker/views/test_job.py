@@ -162,6 +162,16 @@ def test_the_end_shows_result_error_and_the_run_in_the_ledger(
     assert "Job Logs" in run
 
 
+def test_a_job_that_ended_by_itself_says_of_nothing_that_it_goes_on(
+    boss: Client, acme: Tenant
+):
+    ref = {"what": "export export-ami-0abc"}
+    for code, status in (("told", "failed"), ("cancelled", "cancelled")):
+        values = {"external_ref": ref, "error_code": code}
+        html = text(boss, ended(acme, status, type="follow_export", **values))
+        assert "may go on" not in html
+
+
 def test_a_failed_job_that_can_be_followed_offers_to_adopt(boss: Client, acme: Tenant):
     ref = {"what": "export export-ami-0abc", "region": "eu-north-1"}
     job = ended(acme, type="follow_export", external_ref=ref)
