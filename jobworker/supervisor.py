@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 IDLE = 3.0  # seconds between passes: with the reading, caps are in force within 5
 BUSY = 1.0  # seconds between passes while jobs run: a cancel is seen within 2
 CANCEL_PATIENCE = 200.0  # seconds that a job has to end; Packer alone is given 120
-LIMIT_PATIENCE = 90.0  # seconds
+LIMIT_PATIENCE = CANCEL_PATIENCE  # programs are given the same time
 
 
 class Supervisor(Loop):

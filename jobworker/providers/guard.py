@@ -60,17 +60,20 @@ def main(lifeline: int, report: int, output: int, argv: list[str]) -> int:
             setsigdef=RESTORED,
         )
     except OSError as problem:
-        os.write(report, (problem.strerror or str(problem)).encode())
+        _tell(report, (problem.strerror or str(problem)).encode())
         return NOT_STARTED
-    os.write(report, b"%d" % pid)
-    os.close(report)
-    # The writing end of the output belongs to the program alone: its end is its end.
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    _watch(pid, lifeline=lifeline, output=output, woken=woken)
-    # Still a zombie, so the number of the group is still ours.
-    _signal(pid, signal.SIGKILL)
+    try:
+        _tell(report, b"%d" % pid)
+        os.close(report)
+        # The writing end of the output belongs to the program alone: its end is its end.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        _watch(pid, lifeline=lifeline, output=output, woken=woken)
+    finally:
+        # Whatever failed here, nothing of the program stays behind. It is not reaped,
+        # so the number of the group is still ours.
+        _signal(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -96,6 +99,14 @@ def _watch(pid: int, *, lifeline: int, output: int, woken: int) -> None:
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal(pid, signal.SIGKILL)
             kill_at = time.monotonic() + GRACE
+
+
+def _tell(report: int, text: bytes) -> None:
+    """Tell the worker. It may be gone already: then nobody reads, and the lifeline says so."""
+    try:
+        os.write(report, text)
+    except BrokenPipeError:
+        return
 
 
 def _ended(pid: int) -> bool:

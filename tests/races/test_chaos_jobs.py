@@ -37,7 +37,7 @@ INSERT = """INSERT INTO jobworker_job (id, tenant_id, tenant_slug, type, tier, s
 SELECT gen_random_uuid(), t.id, t.slug, 'act_light', 'light', '', %s::jsonb, '', '', 3600, 0, 'pending',
   clock_timestamp(), 'test', 'command', '', 0, '', '[]', 0, 0, '', '', '', ''
 FROM workqueue_tenant t, generate_series(1, %s) WHERE t.is_platform RETURNING 1"""
-MARK = "314159"  # what the programs are told, so that they are found
+MARK = f"3{os.getpid()}"  # seconds; so that this run finds its own programs
 
 
 class Workers:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from jobworker.providers import guard
+from tests.processes import sleeping
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -94,6 +95,31 @@ def test_nothing_is_left_when_the_worker_is_killed(hold: Any, tmp_path: Path) ->
     wait_until(lambda: not held.group(), within=15, what="the end of the group")
     wait_until(lambda: not psutil.pid_exists(held.guard), what="the end of the guard")
     assert not temporary.exists()
+
+
+def test_a_worker_that_is_gone_before_it_was_told_the_pid_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    """Found by killing workers 200 times: some died between the start and the answer."""
+    seconds = f"8{os.getpid()}"
+    lifeline, mine = os.pipe()
+    report, told = os.pipe()
+    output, out = os.pipe()
+    fds = (lifeline, told, output)
+    argv = [*map(str, fds), str(tmp_path / "temporary"), "/bin/sleep", seconds]
+    os.close(report)
+    os.close(mine)
+    began = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-E", guard.__file__, *argv],
+        stdout=out,
+        stderr=out,
+        pass_fds=fds,
+        start_new_session=True,
+    )
+    assert began.wait(guard.GRACE + 5) == 128 + signal.SIGINT
+    assert sleeping(seconds) == []
+    for fd in (*fds, out):
+        os.close(fd)
 
 
 def test_a_program_told_to_stop_can_say_so_though_nobody_reads_it(
