@@ -208,7 +208,7 @@ def test_a_page_refreshes_itself_in_place_and_keeps_the_scroll(visit, site):
     page.get_by_label("Refresh").select_option("1")
     page.evaluate("window.stays = true; window.scrollTo(0, 80)")
     factories.node("worker", host="just-started")
-    expect(page.get_by_text("just-started")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("just-started", exact=True)).to_be_visible(timeout=15_000)
     assert page.evaluate("window.stays") is True
 
 
