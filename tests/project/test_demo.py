@@ -29,6 +29,7 @@ SOURCES = (
     "pyproject.toml",
     "project",
     "scheduler",
+    "jobworker",
     "workqueue",
     "audit",
     "templates",
