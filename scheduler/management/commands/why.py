@@ -53,7 +53,7 @@ class Command(BaseCommand):
             self._job(job, json=json)
             return
         if tenant is None:
-            raise CommandError("Say whose: --tenant SLUG.")
+            raise CommandError("Say whose: --tenant SLUG.", returncode=2)
         try:
             found = explain(handler, tenant=Tenant.objects.get(slug=tenant))
         except UnknownHandler:
