@@ -352,6 +352,7 @@ def test_as_json_it_says_what_was_checked_and_what_is_broken(acme: Tenant) -> No
         "I6",
         "I7",
         "I8",
+        "I9",
         "I10",
         "I11",
         "I12",
