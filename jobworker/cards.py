@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobworker import report
+from workqueue import node
 from workqueue.models import Node
 
 OLD = timedelta(seconds=30)  # a card from here on says so
@@ -42,13 +43,8 @@ def alive(now: datetime) -> list[Card]:
     nodes = list(
         Node.objects.alive().filter(kind=Node.Kind.JOBWORKER).order_by("host", "pid")
     )
-    hosts = [each.host for each in nodes]
-    return [
-        card(
-            each, name=each.host if hosts.count(each.host) == 1 else str(each), now=now
-        )
-        for each in nodes
-    ]
+    named = zip(nodes, node.called(nodes), strict=True)
+    return [card(each, name=name, now=now) for each, name in named]
 
 
 def last_gone() -> Node | None:
@@ -57,19 +53,19 @@ def last_gone() -> Node | None:
     return gone.order_by("-heartbeat_at").first()
 
 
-def card(node: Node, *, name: str, now: datetime) -> Card:
+def card(of: Node, *, name: str, now: datetime) -> Card:
     """The card of one."""
-    said = node.report if isinstance(node.report, dict) else {}
+    said = of.report if isinstance(of.report, dict) else {}
     stuck = said.get("stuck")
-    text = report.card(node, name=name)
+    text = report.card(of, name=name)
     return Card(
         name=name,
-        host=node.host,
+        host=of.host,
         lines=tuple((line, line.startswith(REDUCED)) for line in text.splitlines()),
-        heartbeat_at=node.heartbeat_at,
-        age=max(now - node.heartbeat_at, timedelta()),
+        heartbeat_at=of.heartbeat_at,
+        age=max(now - of.heartbeat_at, timedelta()),
         reductions=tuple(_reductions(said)),
-        draining=node.status == Node.Status.DRAINING or said.get("loop") == "draining",
+        draining=of.status == Node.Status.DRAINING or said.get("loop") == "draining",
         stuck=stuck if isinstance(stuck, int) else 0,
         adjusted=tuple(
             (

@@ -11,8 +11,10 @@ from jobworker.models import Job
 from jobworker.submit import submit, wake
 from workqueue.models import Tenant
 
-# Ends that leave something outside that nobody looks after.
-LEFT_BEHIND = ("abandoned", "drained", "time_limit", "lost", "unstorable", "terraform")
+# Ends after which something may go on outside that nobody looks after. Others can be
+# adopted all the same: a program that had to be killed leaves its state's lock behind,
+# and only who follows it takes that away.
+LEFT_BEHIND = ("abandoned", "drained", "time_limit", "lost", "unstorable")
 
 
 def cancel(job: Job, *, who: str, origin: str, why: str) -> bool:
@@ -84,8 +86,6 @@ def adoptable(job: Job) -> str:
         return "It has not ended."
     if job.status == Job.Status.SUCCEEDED:
         return "It succeeded: there is nothing left to follow."
-    if job.error_code not in LEFT_BEHIND:
-        return "It ended by itself, and what it began with it: nothing goes on. Submit it again."
     if not job.external_ref:
         return "It began nothing outside that could be followed. Submit it again."
     try:

@@ -174,23 +174,26 @@ class Supervisor(Loop):
         if self._doubtful:
             give_back(self._doubtful)
             self._doubtful.clear()
-        claim_id, job = clock.uuid7(), None
+        claim_id = clock.uuid7()
         try:
             job = claim(fits, claim_id=claim_id, me=self.me, version=self.seen.version)
-            if job is not None:
-                self._begin(job, claim_id)
-        except (OverflowError, TypeError, ValueError) as problem:
-            # Its row holds what no job has. It must not keep others from being claimed.
             if job is None:
-                raise
+                return False
+            self._begin_or_fail(job, claim_id)
+        except Exception:
+            self._doubtful.add(claim_id)  # it never began: the next pass returns it
+            raise
+        return True
+
+    def _begin_or_fail(self, job: Job, claim_id: UUID) -> None:
+        """Begin it. A row that holds what no job has must not keep others from being claimed."""
+        try:
+            self._begin(job, claim_id)
+        except (OverflowError, TypeError, ValueError) as problem:
             logger.exception("job cannot be begun job=%s", job.id)
             error = f"it could not be begun: {type(problem).__name__}: {problem}"
             with transaction.atomic():
                 end(job, word="failed", code="unstartable", error=error)
-        except Exception:
-            self._doubtful.add(claim_id)  # it never began: the next pass returns it
-            raise
-        return job is not None
 
     def _tiers_with_room(self) -> list[str]:
         running = self.running()

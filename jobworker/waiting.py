@@ -16,7 +16,7 @@ from audit import words
 from jobworker.installed import FOLDER
 from jobworker.models import Job
 from jobworker.registry import TIERS
-from workqueue import live
+from workqueue import live, node
 from workqueue.models import Node
 
 MOST = 3  # workers that are named
@@ -72,14 +72,9 @@ def why(jobs: Sequence[Job], now: datetime) -> dict[UUID, str]:
     alive = list(
         Node.objects.alive().filter(kind=Node.Kind.JOBWORKER).order_by("host", "pid")
     )
-    hosts = Counter(each.host for each in alive)
     workers = [
-        _worker(
-            each,
-            name=each.host if hosts[each.host] == 1 else str(each),
-            running=by_node.get(each.id, Counter()),
-        )
-        for each in alive
+        _worker(each, name=name, running=by_node.get(each.id, Counter()))
+        for each, name in zip(alive, node.called(alive), strict=True)
     ]
     pauses = live.current()
     return {
@@ -117,8 +112,8 @@ def _why(
     return "starts with the next pass"
 
 
-def _worker(node: Node, *, name: str, running: Counter[str]) -> Worker:
-    said = node.report if isinstance(node.report, dict) else {}
+def _worker(of: Node, *, name: str, running: Counter[str]) -> Worker:
+    said = of.report if isinstance(of.report, dict) else {}
     types, lacks, used = said.get("types"), said.get("lacks"), said.get("used")
     return Worker(
         name=name,
@@ -132,7 +127,7 @@ def _worker(node: Node, *, name: str, running: Counter[str]) -> Worker:
             if isinstance(names, list)
             for type in names
         },
-        draining=node.status == Node.Status.DRAINING or said.get("loop") == "draining",
+        draining=of.status == Node.Status.DRAINING or said.get("loop") == "draining",
         running=running,
     )
 

@@ -166,6 +166,12 @@ def on_this_host(*, kinds: Sequence[str]) -> list[Pulse]:
     ]
 
 
+def called(rows: Sequence[Node]) -> list[str]:
+    """What to call each: its host, with the pid where one host has several of them."""
+    hosts = [row.host for row in rows]
+    return [row.host if hosts.count(row.host) == 1 else str(row) for row in rows]
+
+
 def as_moment(value: Any) -> datetime:
     """An instant as raw SQL returns it: SQLite gives a text, or no zone; it is UTC."""
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)

@@ -103,8 +103,8 @@ class Version:
 def processes(now: datetime, *, kind: str = Node.Kind.WORKER) -> list[Process]:
     """The workers alive, or the processes of another kind, by name. One query."""
     alive = list(Node.objects.alive().filter(kind=kind).order_by("host", "pid"))
-    hosts = [each.host for each in alive]
-    return [_process(each, alone=hosts.count(each.host) == 1) for each in alive]
+    named = zip(alive, node.called(alive), strict=True)
+    return [_process(each, name=name) for each, name in named]
 
 
 def rows(
@@ -209,7 +209,7 @@ def _seconds(cadence: str) -> int:
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
 
 
-def _process(row: Node, *, alone: bool) -> Process:
+def _process(row: Node, *, name: str) -> Process:
     report: dict[str, Any] = row.report if isinstance(row.report, dict) else {}
     slots = _object(report.get("slots"))
     used, asked = _number(slots.get("used")), _number(slots.get("asked"))
@@ -217,7 +217,7 @@ def _process(row: Node, *, alone: bool) -> Process:
     adjusted = [_object(each) for each in told] if isinstance(told, list) else []
     loop = str(report.get("loop") or "running")
     return Process(
-        name=row.host if alone else f"{row.host}, {row.pid}",
+        name=name,
         version=_number(report.get("settings_version")),
         heartbeat_at=row.heartbeat_at,
         used=_object(report.get("policy")),

@@ -145,6 +145,7 @@ def _verbs(request: HttpRequest, job: Job) -> dict[str, bool]:
     ended = job.status not in Job.UNFINISHED
     return {
         "may_cancel": not ended and not job.cancel_requested_at and may("cancel_job"),
+        "may_go_on": ended and job.error_code in operate.LEFT_BEHIND,
         "may_adopt": ended and may("adopt_job") and not operate.adoptable(job),
         "may_submit": row is not None and row.by_hand and may("submit_job"),
     }

@@ -193,7 +193,8 @@ def _newest(claim: UUID) -> datetime | None:
 
 def _commits() -> int:
     with connection.cursor() as cursor:
-        cursor.execute(sql.COMMITS)
+        name = connection.settings_dict["NAME"]
+        cursor.execute(sql.TRANSACTIONS_OF, {"name": name})
         return int(cursor.fetchone()[0])
 
 

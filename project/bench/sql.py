@@ -103,9 +103,7 @@ EMPTY = "TRUNCATE workqueue_workitem"
 HOLD = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 LOOK = "SELECT 1 FROM workqueue_tenant LIMIT 1"
 
-# What one process does to its database, as the server counts it.
-COMMITS = """SELECT xact_commit + xact_rollback FROM pg_stat_database
-WHERE datname = current_database()"""
+# What one process holds of its database, as the server counts it.
 CONNECTIONS = """SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name LIKE 'millrace jobworker%%'"""
 NEWEST_LINE = (

@@ -120,7 +120,7 @@ def test_job_cancel_and_adopt_say_what_became_of_it(
     job = submitted()
     assert "It had not begun." in called("job", "cancel", str(job.id), "--why", "wrong")
     assert "has ended already: cancelled" in refused("job", "cancel", str(job.id))[0]
-    assert "It ended by itself" in refused("job", "adopt", str(job.id))[0]
+    assert "It began nothing outside" in refused("job", "adopt", str(job.id))[0]
     broken = factories.running_job(
         acme,
         factories.node("jobworker"),

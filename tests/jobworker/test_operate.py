@@ -45,8 +45,6 @@ def test_a_running_job_is_told_to_stop_once(acme: Tenant) -> None:
     [
         ({"status": "running"}, "It has not ended."),
         ({"status": "succeeded"}, "It succeeded"),
-        ({"error_code": "told"}, "It ended by itself"),
-        ({"status": "cancelled", "error_code": "cancelled"}, "It ended by itself"),
         ({"external_ref": None}, "It began nothing outside"),
         ({"type": "act_light"}, "What act_light begins ends with its worker."),
         ({"type": "gone"}, "This release knows no job type gone."),
@@ -85,3 +83,20 @@ def test_adopting_makes_a_job_with_the_same_reference_and_says_so(
     assert (heir.adopts_id, heir.external_ref) == (job.id, {"what": "an export"})
     assert Change.objects.get(verb="adopted").new["adopts"] == str(job.id)  # type: ignore[index]
     assert operate.adoptable(job) == f"Job {heir.id} has adopted it already."
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_whatever_ended_it_a_job_that_may_hold_a_lock_can_be_adopted(
+    acme: Tenant, job_types: None, status: str
+) -> None:
+    """A Terraform that had to be killed gave no lock back: nothing else takes it away."""
+    job = factories.running_job(
+        acme,
+        factories.node("jobworker"),
+        type="act_follows",
+        status=status,
+        error_code=status,
+        finished_at=clock.now(),
+        external_ref={"what": "an apply"},
+    )
+    assert operate.adoptable(job) == ""

@@ -203,3 +203,14 @@ def test_an_instant_of_raw_sql_is_aware_on_both_databases() -> None:
     # As SQLite's driver gives a column that says it is a datetime: whatever the server's
     # zone is, it is UTC.
     assert node.as_moment(now.replace(tzinfo=None)) == now
+
+
+def test_a_process_is_called_by_its_host_and_by_its_pid_where_there_are_several() -> (
+    None
+):
+    rows = [
+        Node(host="app-1", pid=1),
+        Node(host="app-2", pid=2),
+        Node(host="app-2", pid=3),
+    ]
+    assert node.called(rows) == ["app-1", "app-2, 2", "app-2, 3"]

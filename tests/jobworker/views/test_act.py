@@ -72,7 +72,9 @@ def test_adopting_submits_a_job_that_only_follows(boss: Client, acme: Tenant):
 
 def test_what_cannot_be_adopted_says_why(boss: Client, acme: Tenant):
     response = boss.post(at(ended(acme), "adopt"), {"why": "x"}, follow=True)
-    assert "It ended by itself" in response.content.decode()
+    assert (
+        "It began nothing outside that could be followed" in response.content.decode()
+    )
 
 
 def test_who_may_not_is_refused_and_another_tenants_job_is_not_there(acme: Tenant):
