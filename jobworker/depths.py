@@ -1,10 +1,12 @@
 """depths: how many jobs run and wait, tier by tier."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Subquery
 
 from jobworker.models import Job
+from workqueue import depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,27 +35,26 @@ class Depths:
         return sum(each.pending for each in self.tiers)
 
 
-def by_tier(tenants: frozenset[int] | None) -> Depths:
-    """What is unfinished, of the tenants or of all. One query; it has a partial index."""
+def by_tier(tenants: frozenset[int] | None) -> dict[str, Subquery]:
+    """What is unfinished, of the tenants or of all: parts of a statement. They have a partial index."""
     mine = Job.objects.unfinished()
     if tenants is not None:
         mine = mine.filter(tenant_id__in=tenants)
-    counted = {
-        tier: (running, pending)
-        for tier, running, pending in mine.order_by()
-        .values("tier")
-        .annotate(
-            running=Count("pk", filter=Q(status=Job.Status.RUNNING)),
-            pending=Count("pk", filter=Q(status=Job.Status.PENDING)),
-        )
-        .values_list("tier", "running", "pending")
+    return {
+        f"{tier}_{status}": depth.counted(mine.filter(tier=tier, status=status))
+        for tier in Job.Tier.values
+        for status in (Job.Status.RUNNING, Job.Status.PENDING)
     }
+
+
+def of(found: Mapping[str, int]) -> Depths:
+    """The same once it is read."""
     return Depths(
         tiers=tuple(
             Depth(
                 tier=tier.label,
-                running=counted.get(tier, (0, 0))[0],
-                pending=counted.get(tier, (0, 0))[1],
+                running=found[f"{tier}_{Job.Status.RUNNING}"],
+                pending=found[f"{tier}_{Job.Status.PENDING}"],
             )
             for tier in Job.Tier
         )

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import Min, OuterRef, Subquery
+from django.db.models import F, OuterRef, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -90,11 +90,12 @@ class Changed:
 def context(request: HttpRequest, *, now: datetime) -> dict[str, Any]:
     """All that the page shows."""
     seen = page.tenants(request)
-    queue = _queue(seen, now=now)
+    live_work = _live_work(seen, now=now)
+    queue = _queue(live_work)
     counts = queries.throughput(minutes=MINUTES, tenants=seen, now=now)
     shared = {
         "queue": queue,
-        "jobs": depths.by_tier(seen),
+        "jobs": depths.of(live_work),
         "finished_minute": counts[-1],
         "finished_hour": sum(counts),
         "throughput": drawings.per_minute(counts, now=now),
@@ -168,33 +169,42 @@ def _platform(queue: Queue, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def _queue(seen: frozenset[int] | None, *, now: datetime) -> Queue:
-    """Two statements."""
+def _live_work(seen: frozenset[int] | None, *, now: datetime) -> dict[str, Any]:
+    """Items and jobs that have not ended, counted in one statement."""
     items = (
         WorkItem.objects.all()
         if seen is None
         else WorkItem.objects.filter(tenant_id__in=seen)
     )
-    counts = depth.by_status(items)
-    held = counts[WorkItem.Status.HELD]
-    waiting = counts[WorkItem.Status.PENDING]
-    return Queue(
-        waiting=depth.shown(waiting),
-        executing=depth.shown(counts[WorkItem.Status.EXECUTING]),
-        held=depth.shown(held) if held else "",
-        oldest=_oldest(items.pending(), now=now) if waiting else None,
-        any_waits=waiting > 0,
+    return depth.read(
+        {
+            **depth.by_status(items),
+            **depths.by_tier(seen),
+            "oldest": _oldest(items.pending(), now=now),
+        }
     )
 
 
-def _oldest(pending: WorkItemQuerySet, *, now: datetime) -> datetime | None:
+def _oldest(pending: WorkItemQuerySet, *, now: datetime) -> Subquery:
     """When the item became due that waits longest. By handler, since the index starts with it."""
     mine = pending.filter(handler=OuterRef("key"), not_before__lte=now)
     first = mine.order_by("not_before", "id").values("not_before")[:1]
-    found: datetime | None = Schedule.objects.annotate(first=Subquery(first)).aggregate(
-        oldest=Min("first")
-    )["oldest"]
-    return found
+    of_handlers = Schedule.objects.annotate(first=Subquery(first))
+    return Subquery(
+        of_handlers.order_by(F("first").asc(nulls_last=True)).values("first")[:1]
+    )
+
+
+def _queue(found: dict[str, Any]) -> Queue:
+    held = found[WorkItem.Status.HELD]
+    waiting = found[WorkItem.Status.PENDING]
+    return Queue(
+        waiting=depth.shown(waiting),
+        executing=depth.shown(found[WorkItem.Status.EXECUTING]),
+        held=depth.shown(held) if held else "",
+        oldest=found["oldest"],
+        any_waits=waiting > 0,
+    )
 
 
 def _lead(

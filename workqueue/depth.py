@@ -1,5 +1,8 @@
 """depth: how many items wait, execute and are held, counted as far as a page can wait for."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db.models import IntegerField, QuerySet, Subquery
 
 from workqueue import sql
@@ -16,15 +19,23 @@ class _Counted(Subquery):
     output_field = IntegerField()
 
 
-def by_status(items: QuerySet[WorkItem]) -> dict[str, int]:
-    """MOST + 1 stands for more. One statement, on the platform's row: there is always one."""
-    counts = [
-        _Counted(items.filter(status=status).order_by().values("pk")[: MOST + 1])
+def counted(rows: QuerySet[Any]) -> Subquery:
+    """How many rows; MOST + 1 stands for more. A part of a statement."""
+    return _Counted(rows.order_by().values("pk")[: MOST + 1])
+
+
+def by_status(items: QuerySet[WorkItem]) -> dict[str, Subquery]:
+    """How many items have which status. Parts of a statement."""
+    return {
+        status: counted(items.filter(status=status))
         for status in WorkItem.Status.values
-    ]
+    }
+
+
+def read(parts: Mapping[str, Subquery]) -> dict[str, Any]:
+    """All parts in one statement, on the platform's row: there is always one."""
     platform = Tenant.objects.filter(is_platform=True).order_by()
-    found = platform.values_list(*counts).first()
-    return dict(zip(WorkItem.Status.values, found or (0, 0, 0), strict=True))
+    return dict(platform.values(**parts).get())
 
 
 def shown(count: int) -> str:

@@ -196,7 +196,7 @@ def _tabs(request: HttpRequest, mine: Any) -> list[Tab]:
         if name not in CURSORS and any(values):
             asked.setlist(name, [value for value in values if value])
     tabs = [Tab(name="All", address="?", current=not asked)]
-    counts = depth.by_status(mine)
+    counts = depth.read(depth.by_status(mine))
     for status in WorkItem.Status:
         query = f"status={status}"
         tabs.append(
