@@ -170,14 +170,21 @@ def last_run(handler: str, *, tenant_id: int) -> RunRow | None:
 
 
 def medians(handlers: Sequence[str]) -> dict[str, timedelta]:
-    """How long the newest runs of each handler took, in the middle; without runs it is missing."""
+    """How long the newest runs of each handler took, in the middle; without runs it is missing.
+
+    Of those that went all the way: one that was cancelled at once says nothing of it.
+    """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(sql.MEDIANS, {"handlers": list(handlers), "per": 50})
             return dict(cursor.fetchall())
     found = {}
     for handler, newest in recent.by_handler(handlers, per=50).items():
-        if took := [one.ran for one in newest if one.ran is not None]:
+        if took := [
+            one.ran
+            for one in newest
+            if one.ran is not None and one.outcome in ("succeeded", "partial")
+        ]:
             found[handler] = sorted(took)[len(took) // 2]
     return found
 

@@ -83,7 +83,8 @@ MEDIANS = """
 SELECT wanted.handler, percentile_disc(0.5) WITHIN GROUP (ORDER BY run.ran)
   FROM unnest(%(handlers)s::text[]) AS wanted(handler)
  CROSS JOIN LATERAL (
-       SELECT CASE WHEN started_at IS NOT NULL THEN greatest(finished_at - started_at, interval '0') END AS ran
+       SELECT CASE WHEN started_at IS NOT NULL AND outcome IN ('succeeded', 'partial')
+                   THEN greatest(finished_at - started_at, interval '0') END AS ran
          FROM audit_run
         WHERE audit_run.handler >= wanted.handler AND audit_run.handler <= wanted.handler
         ORDER BY audit_run.handler DESC, finished_at DESC

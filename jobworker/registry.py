@@ -3,7 +3,8 @@
 Found through settings.JOBWORKER_TYPES, so that another project can bring job types of
 its own. A module of jobworker/jobs has a frozen dataclass `Params` and
 `run(ctx, params) -> Outcome`; where it makes sense also `subject(params) -> str`,
-`lock(params) -> str`, and `follow(ctx, params, ref) -> Outcome`, which Adopt runs.
+`lock(params) -> str`, `refuse(params, tenant) -> {parameter: sentence}`, asked when it is
+submitted, and `follow(ctx, params, ref) -> Outcome`, which Adopt runs.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from jobworker.exceptions import UnknownType
+from workqueue.models import Tenant
 
 TIERS = ("heavy", "medium", "light")
 
@@ -71,6 +73,12 @@ def subject(type: str, params: Any) -> str:
 def lock(type: str, params: Any) -> str:
     """What no second unfinished job of the tenant may work on; "": nothing."""
     return _said(type, "lock", params)
+
+
+def refuse(type: str, params: Any, tenant: Tenant) -> dict[str, str]:
+    """What of the parameters cannot be for this tenant as things stand: parameter -> sentence."""
+    refuses = getattr(module(type), "refuse", None)
+    return dict(refuses(params, tenant)) if refuses else {}
 
 
 def follow(type: str) -> Callable[..., Any] | None:

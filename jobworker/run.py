@@ -5,7 +5,9 @@ the end, again and again while the database is away: until then the job counts a
 running, its heartbeat goes on, and its slot is taken.
 """
 
+import errno
 import logging
+import os
 import sys
 import threading
 import time
@@ -37,6 +39,7 @@ from workqueue.run import door_of_thread, tidy
 
 logger = logging.getLogger(__name__)
 
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 LONGEST_WAIT = 5.0  # seconds between attempts to store an end or a reference
 
 
@@ -112,12 +115,21 @@ def _run(attempt: Attempt) -> End:
             end = End(Outcome(failed=1), "failed", failed.code, text_of(failed))
             logger.error("%s", end.error)
         except BaseException as problem:  # sys.exit in a job ends the job, no more
-            logger.error("%s", traceback.format_exc())
-            error = f"{type(problem).__name__}: {text_of(problem)}"
+            error = _disk_words(problem)
+            logger.error("%s", error or traceback.format_exc())
+            error = error or f"{type(problem).__name__}: {text_of(problem)}"
             end = End(Outcome(failed=1), "failed", type(problem).__name__[:40], error)
         door.attempt = None
         tidy(door.connections)
     return end
+
+
+def _disk_words(problem: BaseException) -> str:
+    """Of a disk that takes no more, whoever writes; where in the code it was is no matter."""
+    if not isinstance(problem, OSError) or problem.errno not in DISK:
+        return ""
+    place = f": {problem.filename}" if problem.filename else ""
+    return f"{os.strerror(problem.errno)}{place}. Make room below JOB_ROOT, then submit it again."
 
 
 def _call(attempt: Attempt) -> Outcome:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from audit import clock, ledger
 from jobworker import params as parameters
 from jobworker import registry
-from jobworker.exceptions import Locked
+from jobworker.exceptions import InvalidParams, Locked
 from jobworker.models import Job
 from workqueue import wakeup
 from workqueue.models import Tenant
@@ -60,6 +60,9 @@ def submit(
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            # After the lock: what another job is about to make is named by it.
+            if adopts is None and (refused := registry.refuse(type, checked, tenant)):
+                raise InvalidParams(refused)
             _tell(job, who=who, origin=origin, why=why)
     except IntegrityError:
         raise Locked(_locked(job)) from None

@@ -10,6 +10,7 @@ from jobworker.context import JobContext
 from jobworker.providers import follow as following
 from jobworker.providers import given, provision
 from workqueue.context import Outcome
+from workqueue.models import Tenant
 
 KIND = "cluster"
 
@@ -29,6 +30,11 @@ def subject(params: Params) -> str:
 def lock(params: Params) -> str:
     """One job at a time per deployment."""
     return given.lock(KIND, params.name)
+
+
+def refuse(params: Params, tenant: Tenant) -> dict[str, str]:
+    """What is not there, a slip of the keyboard as a rule, is said at once."""
+    return given.unknown(KIND, params.name, tenant)
 
 
 def run(ctx: JobContext, params: Params) -> Outcome:

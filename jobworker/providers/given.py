@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobworker.exceptions import InvalidParams
+from jobworker.models import Deployment
 from jobworker.params import param
 from jobworker.providers import workspace
+from workqueue.models import Tenant
 
 NAME = r"[a-z][a-z0-9-]{1,30}"
 SAYS = "2 to 31 lower-case letters, digits and hyphens, a letter first"
 MODULE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 A_YEAR = 8_760  # hours
+MOST = 5  # deployments that are named
 
 
 def name(sentence: str) -> Any:
@@ -91,6 +94,17 @@ def parsed(variables: str) -> dict[str, Any]:
 
 def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
+
+
+def unknown(kind: str, name: str, tenant: Tenant) -> dict[str, str]:
+    """What stands against taking away a deployment that the tenant does not have."""
+    has = Deployment.objects.filter(tenant=tenant, kind=kind)
+    if has.filter(name=name).exists():
+        return {}
+    there = has.exclude(status=Deployment.Status.DESTROYED).order_by("name")
+    names = list(there.values_list("name", flat=True)[: MOST + 1])
+    shown = ", ".join(names[:MOST]) + (" and others" if len(names) > MOST else "")
+    return {"name": f"{tenant.slug} has no {kind} {name}. It has {shown or 'none'}."}
 
 
 def lock(kind: str, name: str) -> str:

@@ -218,6 +218,9 @@ def test_the_median_of_the_newest_runs_of_each_handler(now: datetime):
     for seconds in (1, 2, 30):
         recorded(handler="a.b", started_at=now - timedelta(seconds=seconds), finished_at=now)  # fmt: skip
     recorded(handler="a.c", started_at=None, outcome="cancelled")
+    for outcome in ("failed", "cancelled", "abandoned"):
+        for _ in range(5):  # at once: no measure of how long it takes
+            recorded(handler="a.b", outcome=outcome, started_at=now, finished_at=now)
     assert queries.medians(["a.b", "a.c", "a.d"]) == {"a.b": timedelta(seconds=2)}
 
 

@@ -1,11 +1,13 @@
 """A claimed job -> its outcome, whatever the job does."""
 
+import errno
+import os
 from collections.abc import Callable
 
 import pytest
 from django.db import OperationalError
 
-from audit.models import Run
+from audit.models import Line, Run
 from jobworker import run
 from jobworker.attempt import Attempt
 from workqueue.models import Tenant
@@ -97,3 +99,17 @@ def test_a_job_whose_thread_does_not_stop_is_ended_with_where_it_stands(
     one.stop("cancel", patience=0)
     end = run._stopped(one, "cancelled; its thread did not stop")
     assert (end.word, one.stop_at < float("inf")) == ("cancelled", True)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_disk_that_takes_no_more_is_one_sentence_whoever_writes(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "/jobs/state.json")
+
+    monkeypatch.setattr("tests.jobs.act_light.logger.info", full)
+    one = ran(attempt("say:hello"))
+    said = f"{os.strerror(number)}: /jobs/state.json. Make room below JOB_ROOT, then submit it again."
+    assert one.job.error == said
+    assert not Line.objects.filter(text__contains="Traceback").exists()

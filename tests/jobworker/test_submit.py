@@ -10,6 +10,7 @@ from jobworker.exceptions import InvalidParams, Locked, UnknownType
 from jobworker.models import Job
 from jobworker.submit import submit
 from tests import factories
+from tests.jobworker.rows import deployment
 from workqueue import wakeup
 from workqueue.models import Tenant
 
@@ -62,3 +63,40 @@ def test_a_second_unfinished_job_on_the_same_thing_is_refused_with_the_first_nam
     submitted("log:1", lock="deployment:demo", tenant=factories.tenant())
     Job.objects.filter(pk=first.pk).update(status="succeeded")
     submitted("log:1", lock="deployment:demo")
+
+
+def test_what_cannot_be_for_this_tenant_is_said_when_it_is_submitted(
+    acme: Tenant,
+) -> None:
+    def destroy(tenant: Tenant, name: str = "demo") -> Job:
+        return submit(
+            "cluster_destroy", {"name": name}, tenant=tenant, who="t", origin="admin"
+        )
+
+    deployment(tenant=acme)
+    deployment(tenant=acme, name="gone", status="destroyed")
+    with pytest.raises(InvalidParams, match=r"acme has no cluster deom. It has demo."):
+        destroy(acme, "deom")
+    with pytest.raises(InvalidParams, match=r"other has no cluster demo. It has none."):
+        destroy(factories.tenant("other"))
+    assert not Job.objects.exists()
+    assert not Change.objects.exists()
+    assert destroy(acme).status == "pending"
+    assert destroy(acme, "gone").status == "pending"
+
+
+def test_what_is_about_to_be_made_is_locked_not_unknown(acme: Tenant) -> None:
+    made = submit(
+        "cluster_provision", {"name": "new"}, tenant=acme, who="t", origin="admin"
+    )
+    with pytest.raises(Locked, match=str(made.id)):
+        submit("cluster_destroy", {"name": "new"}, tenant=acme, who="t", origin="admin")
+
+
+def test_adopting_is_not_refused_since_it_begins_nothing(acme: Tenant) -> None:
+    there = deployment(tenant=acme)
+    asked = {"tenant": acme, "who": "t", "origin": "admin"}
+    old = submit("cluster_destroy", {"name": "demo"}, **asked)
+    Job.objects.update(status="failed")
+    there.delete()
+    assert submit("cluster_destroy", old.params, **asked, adopts=old).adopts == old

@@ -165,6 +165,14 @@ def test_who_saves_on_top_of_an_older_version_is_told(boss: Client):
     assert Setting.objects.count() == 1
 
 
+@pytest.mark.parametrize("seen", ["abc", "-1", "", "1" * 20, None])
+def test_a_version_that_is_none_overwrites_nothing(boss: Client, seen: str | None):
+    policy.save({"WORKER_CONCURRENCY": 20}, who="anna", origin="command", why="")
+    sent = {**GOOD, "WORKER_CONCURRENCY": "12"} | ({"_version": seen} if seen else {})
+    assert "was saved by anna" in text(boss.post(PAGE, sent), 400)
+    assert Setting.objects.count() == 1
+
+
 @pytest.mark.parametrize("versions", [0, 1])
 def test_saving_without_a_change_keeps_the_version_and_says_so(
     boss: Client, versions: int
