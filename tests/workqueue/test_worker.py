@@ -65,12 +65,14 @@ def runs(count: int, within: float = 20) -> list[Run]:
     return list(Run.objects.order_by("finished_at"))
 
 
-def executing(within: float = 20) -> WorkItem:
-    wait_until(
-        lambda: WorkItem.objects.filter(status="executing").exists(),
-        within=within,
-        what="an executing item",
-    )
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """What an item touches that has begun: claimed ahead, it may not have."""
+    return tmp_path / "mark"
+
+
+def executing(mark: Path, within: float = 20) -> WorkItem:
+    wait_until(mark.exists, within=within, what="an item that has begun")
     return WorkItem.objects.filter(status="executing").first()  # type: ignore[return-value]
 
 
@@ -126,12 +128,12 @@ def test_unknown_handlers_are_left_alone(
 
 
 def test_a_stop_hands_back_what_waits_and_finishes_what_runs(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
     set_policy(WORKER_CONCURRENCY=1)
-    enqueue(acme, "sleep:1")
+    enqueue(acme, f"touch:{mark}+sleep:1")
     process = worker()
-    executing()
+    executing(mark)
     enqueue(acme, "log:1")
     process.terminate()
     assert process.wait(within=20) == 0
@@ -141,11 +143,11 @@ def test_a_stop_hands_back_what_waits_and_finishes_what_runs(
 
 
 def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
-    enqueue(acme, "sleep:60")
+    enqueue(acme, f"touch:{mark}+sleep:60")
     process = worker(WORKER_DRAIN_TIMEOUT_S="1")
-    executing()
+    executing(mark)
     began = time.monotonic()
     process.terminate()
     assert process.wait(within=10) == 0
@@ -158,11 +160,11 @@ def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
 
 
 def test_a_second_sigterm_ends_at_once(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
-    enqueue(acme, "sleep:60")
+    enqueue(acme, f"touch:{mark}+sleep:60")
     process = worker()
-    executing()
+    executing(mark)
     process.terminate()
     wait_until(
         lambda: Node.objects.get().status == "draining", within=10, what="the drain"
@@ -179,12 +181,11 @@ def test_sigusr1_dumps_the_stacks(acme: Tenant, worker: Callable[..., Process]) 
 
 
 def test_what_a_killed_worker_held_runs_again_on_another(
-    acme: Tenant, worker: Callable[..., Process], tmp_path: Path
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
-    mark = tmp_path / "mark"
     enqueue(acme, f"touch:{mark}+sleep:3")
     first = worker()
-    held = executing()
+    held = executing(mark)
     first.kill()
     worker()
     found = runs(2, within=40)
@@ -201,12 +202,11 @@ def test_what_a_killed_worker_held_runs_again_on_another(
 
 
 def test_a_frozen_worker_cannot_close_the_item_of_its_successor(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
-    enqueue(acme, "sleep:2")
+    enqueue(acme, f"touch:{mark}+sleep:2")
     first = worker()
-    held = executing()
-    time.sleep(0.3)
+    held = executing(mark)
     first.freeze()
     worker()
     found = runs(2, within=40)
@@ -288,13 +288,13 @@ def test_settings_are_applied_without_a_restart(
 
 
 def test_a_cancelled_run_is_closed_at_its_next_query(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
     from workqueue import operate
 
-    enqueue(acme, "hang")
+    enqueue(acme, f"touch:{mark}+hang")
     worker()
-    item = executing()
+    item = executing(mark)
     operate.cancel([item.pk], who="olga", origin="admin", why="CHG-1", tenants=None)
     wait_until(lambda: LateResult.objects.exists(), within=15, what="its end")
     assert Run.objects.get().outcome == "cancelled"
@@ -302,13 +302,13 @@ def test_a_cancelled_run_is_closed_at_its_next_query(
 
 
 def test_a_long_run_can_be_followed_while_it_runs(
-    acme: Tenant, worker: Callable[..., Process]
+    acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
     from audit import queries
 
-    enqueue(acme, "log:5+progress:40+sleep:4+log:3")
+    enqueue(acme, f"touch:{mark}+log:5+progress:40+sleep:4+log:3")
     worker()
-    item = executing()
+    item = executing(mark)
     assert item.claim_id
     wait_until(
         lambda: len(queries.lines(item.claim_id, after=0, limit=99)) == 5,
