@@ -63,8 +63,9 @@ def test_a_card_says_what_is_reduced_why_and_what_raising_it_needs(boss: Client)
 
 
 def test_a_card_that_is_old_says_so(boss: Client):
-    worker(heartbeat_at=clock.now() - timedelta(seconds=42))
-    html = text(boss.get(PAGE))
+    with clock.at(clock.now()):
+        worker(heartbeat_at=clock.now() - timedelta(seconds=42))
+        html = text(boss.get(PAGE))
     assert "This card is 42" in html
     assert "no picture of now" in html
 
