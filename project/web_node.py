@@ -19,6 +19,7 @@ from workqueue.beat import Beat
 logger = logging.getLogger(__name__)
 
 TRY_EVERY = 5.0  # seconds
+LAST_WAIT = 1.0  # seconds that a stop waits for a row that is being written
 
 
 class WebNode:
@@ -28,15 +29,19 @@ class WebNode:
         self._beat: Beat | None = None
         self._me: node.Me | None = None
         self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._begin, name="web-node", daemon=True
+        )
 
     def start(self) -> None:
         """Give the process its pool and start its beat, in a thread of its own."""
         connections.use_pool(kind="web")
-        threading.Thread(target=self._begin, name="web-node", daemon=True).start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Say that the process ends."""
         self._stop.set()
+        self._thread.join(LAST_WAIT)  # else a row may come that nobody ends
         if self._beat is not None:
             self._beat.stop()
         if self._me is not None:

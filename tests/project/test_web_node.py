@@ -4,14 +4,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import psutil
 import pytest
 
+from project.web_node import WebNode
 from scheduler.models import MasterLease
 from tests.processes import ROOT
 from tests.waiting import wait_until
+from workqueue import connections, node
 from workqueue.models import Node
 
 pytestmark = [pytest.mark.race, pytest.mark.postgresql]
@@ -60,3 +63,23 @@ def test_each_web_process_is_a_node_and_none_is_a_scheduler(served):
     assert process.wait(30) == 0
     assert set(Node.objects.values_list("status", flat=True)) == {"stopped"}
     assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_is_stopped_while_it_registers_counts_as_stopped(monkeypatch):
+    begun, stopping = threading.Event(), threading.Event()
+    register = node.register
+
+    def slow(**given):
+        begun.set()
+        stopping.wait(10)
+        return register(**given)
+
+    monkeypatch.setattr(node, "register", slow)
+    monkeypatch.setattr(connections, "use_pool", lambda **_: None)
+    web = WebNode()
+    web.start()
+    assert begun.wait(10)
+    threading.Timer(0.1, stopping.set).start()
+    web.stop()
+    assert set(Node.objects.values_list("status", flat=True)) == {"stopped"}
