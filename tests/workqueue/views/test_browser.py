@@ -130,6 +130,13 @@ def test_a_transcript_is_followed_to_its_end_and_is_the_same_after_a_reload(
     expect(page.locator("#L71")).to_be_visible()
 
 
+# What is laid out is not painted yet: on a busy machine the entry comes later.
+FIRST_PAINT = """() => new Promise(done => new PerformanceObserver(list => {
+  const [entry] = list.getEntriesByName("first-contentful-paint");
+  if (entry) done(entry.startTime);
+}).observe({type: "paint", buffered: true}))"""
+
+
 def test_of_a_hundred_thousand_lines_a_page_opens_with_two_hundred(
     page: Page, acme: Tenant
 ):
@@ -140,11 +147,7 @@ def test_of_a_hundred_thousand_lines_a_page_opens_with_two_hundred(
     for _ in range(5):
         page.goto(f"/admin/run/{run.id}/")
         expect(page.locator("#L100000")).to_be_in_viewport()
-        painted.append(
-            page.evaluate(
-                "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-            )
-        )
+        painted.append(page.evaluate(FIRST_PAINT))
     expect(page.locator("#log-lines > div[id^=L]")).to_have_count(200)
     print(f"first paint after {sorted(round(after) for after in painted)} ms")
 
