@@ -7,7 +7,7 @@ from collections.abc import Callable
 def wait_until[T](
     condition: Callable[[], T],
     *,
-    within: float = 30,  # seconds; a busy machine starts no process in ten
+    within: float = 10,  # seconds
     what: str = "the condition",
     every: float = 0.02,  # seconds
 ) -> T:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from django.db import transaction
 
 from audit.models import Run
 from jobworker.models import Job
@@ -91,9 +92,12 @@ def test_all_ends_within_the_drain_and_two_seconds_and_loses_nothing(
 ) -> None:
     acme = factories.tenant("acme")
     process, port = start("all")
-    short = [enqueue(acme, f"sleep:1.{n}") for n in range(2)]
-    long = enqueue(acme, "sleep:60")
-    job = factories.job(acme, params={"does": "busy:60"})
+    with (
+        transaction.atomic()
+    ):  # a worker that looks in between would end the short ones first
+        short = [enqueue(acme, f"sleep:1.{n}") for n in range(2)]
+        long = enqueue(acme, "sleep:60")
+        job = factories.job(acme, params={"does": "busy:60"})
     executing = WorkItem.objects.executing()
     wait_until(lambda: executing.count() == 3, what="three items in hand")
     wait_until(lambda: Job.objects.running().exists(), what="a job in hand")
