@@ -41,6 +41,11 @@ def lists(count: int) -> None:
     sys.stdout.write(json.dumps(in_full(count)) + "\n")
 
 
+def submit_to_start() -> None:
+    """Print how long a submitted job waits for an idle worker, on whichever database."""
+    sys.stdout.write(json.dumps(long_jobs.submit_to_start()) + "\n")
+
+
 def jobs() -> None:
     """Print the figures of the job worker."""
     found = {

@@ -153,6 +153,8 @@ def _jobs(url: str) -> Figures:
     """What the job worker makes of submits, output, sleepers and changed caps."""
     with server.database(url, "millrace_bench_jobs") as own:
         found = _in_process(own, "jobs")
+    with server.sqlite_database() as own:
+        found["submit_to_start_sqlite_ms"] = _in_process(own, "submit_to_start")
     return {
         f"jobs_{name}": {key: round(value, 2) for key, value in figures.items()}
         for name, figures in found.items()

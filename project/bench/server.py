@@ -57,6 +57,15 @@ def database(url: str, name: str) -> Iterator[str]:
             admin.execute(sql.DROP_DATABASE.format(name=name))
 
 
+@contextmanager
+def sqlite_database() -> Iterator[str]:
+    """The URL of a fresh, migrated SQLite database. Deleted at the end."""
+    with TemporaryDirectory() as folder:
+        own = f"sqlite:///{folder}/millrace.sqlite3"
+        run(own, "migrate", "--verbosity=0")
+        yield own
+
+
 def environment(url: str) -> dict[str, str]:
     """What a process of the benchmark is given."""
     return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS}

@@ -11,7 +11,7 @@ from project.bench import job_types, long_jobs
 from project.bench.jobs import mark, nap, talk
 from tests import databases
 
-pytestmark = [pytest.mark.race, pytest.mark.postgresql]
+pytestmark = pytest.mark.race
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,7 @@ def bench(
     registry.types.cache_clear()
 
 
+@pytest.mark.once
 def test_each_type_has_its_module() -> None:
     modules = {each.__name__.rpartition(".")[2] for each in (mark, nap, talk)}
     assert modules == {row.type for row in job_types.JOB_TYPES}
@@ -37,6 +38,7 @@ def test_a_start_is_measured_for_each_submit() -> None:
     assert 0 < found["p50"] <= found["p95"]
 
 
+@pytest.mark.postgresql
 def test_output_is_measured_with_its_order_and_its_cost() -> None:
     found = long_jobs.output(seconds=2)
     assert found["all_in_order"] == 1
@@ -44,6 +46,7 @@ def test_output_is_measured_with_its_order_and_its_cost() -> None:
     assert {job.line_count for job in Job.objects.all()} == {2000}
 
 
+@pytest.mark.postgresql
 def test_sleepers_are_measured_while_all_of_them_sleep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -55,11 +58,13 @@ def test_sleepers_are_measured_while_all_of_them_sleep(
     assert found["rss_mb"] > 10
 
 
+@pytest.mark.postgresql
 def test_the_memory_of_many_lines_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_jobs, "MANY_LINES", 2_000)
     assert long_jobs.many_lines()["growth_mb"] >= 0
 
 
+@pytest.mark.postgresql
 def test_changed_caps_are_measured_until_the_worker_uses_them() -> None:
     found = long_jobs.edits(count=2)
     assert 0 < found["p95_s"] < 30
