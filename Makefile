@@ -55,10 +55,11 @@ screenshots:  ## take the pictures of docs/screens.md from a demo of their own
 	$(UV) run python -m tests.screenshots
 
 soak:  ## the full size of load and time, by hand: make soak MINUTES=60
-	MILLRACE_SOAK_MINUTES=$(or $(MINUTES),30) $(UV) run pytest tests/soak -m soak
+	MILLRACE_SOAK_MINUTES=$(or $(MINUTES),30) $(UV) run pytest --db postgresql -m soak tests
 
 chaos:  ## kill workers and masters at random, by hand: make chaos KILLS=500
-	MILLRACE_KILLS=$(or $(KILLS),50) $(UV) run pytest -q --db $(or $(DB),both) tests/races/test_chaos.py
+	MILLRACE_KILLS=$(or $(KILLS),50) MILLRACE_OUTAGE=$(or $(OUTAGE),6) \
+		$(UV) run pytest -q --db $(or $(DB),both) tests/races/test_chaos.py
 
 chaos-jobs:  ## the same with job workers, by hand: make chaos-jobs KILLS=200
 	MILLRACE_JOB_KILLS=$(or $(KILLS),50) MILLRACE_JOB_STOPS=$(or $(STOPS),10) MILLRACE_JOB_OUTAGE=$(or $(OUTAGE),60) \

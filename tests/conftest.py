@@ -56,11 +56,16 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out what belongs to the other database, or was run on it."""
+    """Leave out what belongs to the other database, or was run on it; skip what is for hours."""
     if launcher.is_child():
         out = [item for item in items if launcher.belongs_elsewhere(item)]
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in set(out)]
+    if "MILLRACE_SOAK_MINUTES" not in os.environ:
+        by_hand = pytest.mark.skip(reason="full size runs by hand: make soak")
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(by_hand)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

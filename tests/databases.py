@@ -126,6 +126,11 @@ class Server:
         options = f"-h '' -k {self._socket_folder()}"
         self._control("-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
+    def socket_file(self) -> Path:
+        """Where clients find it."""
+        port = self._server.get_postmaster_info().port or 5432
+        return self._socket_folder() / f".s.PGSQL.{port}"
+
     def _socket_folder(self) -> Path:
         folder = self._server.get_postmaster_info().socket_dir
         assert folder is not None

@@ -1,7 +1,8 @@
 """Workers and masters are killed, frozen and stopped at random, the database too; nothing is lost.
 
-MILLRACE_KILLS says how often (`make chaos KILLS=500`). On PostgreSQL the test has a
-server of its own, so that it may restart it and end its backends.
+MILLRACE_KILLS says how often (`make chaos KILLS=500`), MILLRACE_OUTAGE for how many seconds
+the database is away at a stretch (`make chaos OUTAGE=300`). On PostgreSQL the tests have a
+server of their own, so that they may restart it and end its backends.
 """
 
 # ruff: noqa: S608  (statements put together from the test's own constants)
@@ -9,8 +10,12 @@ server of its own, so that it may restart it and end its backends.
 import os
 import random
 import signal
+import socket
 import sqlite3
+import struct
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +32,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.race
 
 KILLS = int(os.environ.get("MILLRACE_KILLS", "6"))
+OUTAGE = float(os.environ.get("MILLRACE_OUTAGE", "6"))  # seconds
+BACK = 30  # seconds within which everything works again once the database does
 TENANTS = 5
 COMMANDS = ("runscheduler", "runscheduler", "runworker", "runworker", "runworker")
 SETTLED = 90  # seconds within which everything is finished once the killing stops
@@ -93,11 +100,14 @@ class Chaos:
     def no(self) -> str:
         return "FALSE" if self.server else "0"
 
-    def enqueue(self) -> None:
-        """A few items, as a caller's own transaction would; acknowledged when this returns."""
+    def enqueue(self, count: int = 4, seconds: float | None = None) -> None:
+        """Items, as a caller's own transaction would; acknowledged when this returns.
+
+        `seconds` that each takes; None: at random, less than one.
+        """
         keys = [
-            f"log:{len(self.enqueued) + n + 1}+sleep:0.{self.random.randint(0, 5)}"
-            for n in range(4)
+            f"log:{len(self.enqueued) + n + 1}+sleep:{seconds or self.random.randint(0, 5) / 10}"
+            for n in range(count)
         ]
         now = "now()" if self.server else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
         with suppress(psycopg.Error), self.connection() as one:
@@ -165,15 +175,57 @@ class Chaos:
             found = invariants.broken(one)
             assert not found, f"{found}\nafter {self.did}"
 
+    def count(self, statement: str) -> int:
+        with self.connection() as one:
+            return int(one.execute(statement).fetchone()[0])
+
     def left(self) -> list[Any]:
         """Items that are not finished and not held."""
         with self.connection() as one:
             statement = "SELECT handler, dedup_key, status, recoveries FROM workqueue_workitem WHERE status <> 'held' AND handler <> 'ticking'"
             return list(one.execute(statement).fetchmany(20))
 
+    def lost(self) -> set[str]:
+        """What was enqueued and has neither an end in the ledger nor is held."""
+        with self.connection() as one:
+            kept = one.execute(
+                "SELECT dedup_key FROM audit_run WHERE handler <> 'ticking'"
+                " UNION SELECT dedup_key FROM workqueue_workitem WHERE status = 'held'"
+            ).fetchall()
+        return self.enqueued - {key for (key,) in kept}
+
     def end(self) -> None:
         for process in self.processes:
             process.end()
+
+
+class Knocks:
+    """Stands at the address of a stopped server and counts who asks for a connection."""
+
+    def __init__(self, socket_file: Path) -> None:
+        self.by_pid: Counter[int] = Counter()
+        self.socket_file = socket_file
+
+    def __enter__(self) -> "Knocks":
+        self.socket_file.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(self.socket_file))
+        self._socket.listen(100)
+        threading.Thread(target=self._answer, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self.socket_file.unlink()
+
+    def _answer(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                one, _ = self._socket.accept()
+                whose = one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                self.by_pid[struct.unpack("3i", whose)[0]] += 1
+                one.close()
 
 
 @pytest.fixture
@@ -213,20 +265,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(chaos: Chaos) -> None:
         every=0.5,
     )
     chaos.sample()
-    with chaos.connection() as one:
-        ended = {
-            row[0]
-            for row in one.execute(
-                "SELECT dedup_key FROM audit_run WHERE handler <> 'ticking'"
-            ).fetchall()
-        }
-        held = {
-            row[0]
-            for row in one.execute(
-                "SELECT dedup_key FROM workqueue_workitem WHERE status = 'held'"
-            ).fetchall()
-        }
-    assert chaos.enqueued - ended - held == set(), chaos.did
+    assert chaos.lost() == set(), chaos.did
     assert len(chaos.enqueued) >= 4
     verdict = run_manage(["checkinvariants"], env=chaos.env, timeout=60)
     assert verdict.returncode == 0, verdict.stdout + verdict.stderr
@@ -234,3 +273,37 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(chaos: Chaos) -> None:
         assert "Traceback" not in log.read_text(errors="replace"), log.read_text(
             errors="replace"
         )[-4000:]
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_database_that_is_away_ends_no_process_and_loses_no_item(
+    chaos: Chaos, mode: str
+) -> None:
+    server = chaos.server
+    assert server
+    for process in chaos.processes:
+        process.says("started", within=60)
+    chaos.enqueue(count=30, seconds=4)
+    running = "SELECT count(*) FROM workqueue_workitem WHERE status = 'executing'"
+    wait_until(
+        lambda: chaos.count(running) >= 20, within=20, what="items that are executed"
+    )
+    began = time.monotonic()
+    socket_file = server.socket_file()
+    server.stop(mode=mode)
+    with Knocks(socket_file) as knocks:
+        time.sleep(OUTAGE)
+    away = time.monotonic() - began
+    server.start()
+    chaos.enqueue()
+    wait_until(lambda: not chaos.left(), within=BACK, what="the end of all items")
+    ticked = "SELECT count(*) FROM scheduler_tick WHERE at > now() - interval '10 s'"
+    wait_until(lambda: chaos.count(ticked), within=BACK, what="a tick")
+    chaos.sample()
+    assert chaos.lost() == set()
+    assert [process.popen.poll() for process in chaos.processes] == [None] * 5
+    # One attempt a second each, and those with which it finds out that it is away.
+    asked = [knocks.by_pid[process.pid] / away for process in chaos.processes]
+    assert max(asked) <= 1 + 6 / away, asked
+    assert min(asked) > 0

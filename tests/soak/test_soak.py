@@ -18,13 +18,7 @@ from tests.processes import Process, run_manage
 from tests.races import invariants
 
 MINUTES = float(os.environ.get("MILLRACE_SOAK_MINUTES", "0"))
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.postgresql,
-    pytest.mark.skipif(
-        not MINUTES, reason="full size runs by hand: make soak MINUTES=30"
-    ),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.postgresql]
 TENANTS = 500
 BATCH = 2_000  # items put in at a time
 WORKER_CONNECTIONS = 10 + 4 + 3  # concurrency, reserved, and the three outside the pool
