@@ -176,6 +176,7 @@ STATIC_URL = "/static/"
 # A laptop serves them from where they stand.
 STATIC_ROOT: Path | None = BASE_DIR / "static" / "collected" if PRODUCTION else None
 WHITENOISE_USE_FINDERS = not PRODUCTION
+WHITENOISE_AUTOREFRESH = TESTING  # else each of a thousand test clients reads all files
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
