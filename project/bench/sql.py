@@ -89,6 +89,9 @@ TRANSACTIONS_OF = (
     "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %(name)s"
 )
 
+# Else autovacuum comes to a fresh database, and its transactions count as the process's.
+NOTHING_TO_VACUUM = "VACUUM (ANALYZE)"
+
 # A lease that somebody else holds for an hour: who starts now is standby.
 FOREIGN_LEASE = """UPDATE scheduler_masterlease SET holder = gen_random_uuid(), node = 'elsewhere, 1', term = term + 1,
   since = now(), renewed_at = now(), expires_at = now() + interval '1 hour'"""
