@@ -1,7 +1,8 @@
 """Group commit: finished attempts are stored a batch at a time, in a thread of its own.
 
-A batch is full at 400 items or 20 ms old; when nothing else is in hand it goes at
-once. Each round trip hands the interpreter over and back, so few large ones cost least.
+A batch is full at 400 items, at 10,000 lines of their transcripts, or 20 ms old; when
+nothing else is in hand it goes at once. Each round trip hands the interpreter over and
+back, so few large ones cost least.
 A batch that fails by deadlock or lost connection is repeated until it is stored, with
 the id under which a lost COMMIT reply is recognised.
 """
@@ -21,6 +22,7 @@ from workqueue.finish import finish
 logger = logging.getLogger(__name__)
 
 BATCH = 400  # items
+LINES = 10_000  # a transaction that stores more holds its items, and a snapshot, for seconds
 WINDOW = 0.02  # seconds
 LONGEST_BACKOFF = 5.0  # seconds
 
@@ -105,12 +107,23 @@ class Finisher:
         finally:
             connections.close_all()
 
-    def _taken(self) -> list[Finished]:
-        """Up to a batch from the front. Never iterate over a deque that slots append to."""
-        return [self._done.popleft() for _ in range(min(len(self._done), BATCH))]
+    def _take(self) -> list[Finished]:
+        """Move up to a batch over from the front; whoever asks for claims misses none.
+
+        Never iterate over a deque that slots append to.
+        """
+        batch: list[Finished] = []
+        self._batch = batch
+        lines = 0
+        while self._done and len(batch) < BATCH and lines < LINES:
+            one = self._done[0]
+            batch.append(one)
+            self._done.popleft()
+            lines += len(one.attempt.transcript.close().rest)
+        return batch
 
     def _store(self) -> None:
-        batch = self._batch = self._taken()
+        batch = self._take()
         finish_id, failures = uuid4(), 0
         while True:
             try:

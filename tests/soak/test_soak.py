@@ -26,7 +26,7 @@ WORKER_CONNECTIONS = 10 + 4 + 3  # concurrency, reserved, and the three outside 
 FEED = """INSERT INTO workqueue_workitem (tenant_id, tenant_slug, handler, dedup_key, status, not_before,
   enqueued_at, trigger, time_limit_s, abandon, retry_attempts, retry_base_s, retry_cap_s, node, attempts,
   failures, recoveries, rerun, last_error, held_reason)
-SELECT t.id, t.slug, 'act', %(does)s || '+log:' || (g + 1), 'pending', clock_timestamp(), clock_timestamp(), 'call', 3600,
+SELECT t.id, t.slug, 'act', %(does)s || '+log:1+sleep:' || (g * 1e-9), 'pending', clock_timestamp(), clock_timestamp(), 'call', 3600,
   'requeue', 0, 60, 3600, '', 0, 0, 0, FALSE, '', ''
 FROM generate_series(1, %(count)s) g JOIN workqueue_tenant t ON t.slug = 't' || g %% 500
 ON CONFLICT DO NOTHING"""

@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connections
 
 from audit.models import Run
+from audit.transcript import Transcript
 from tests.waiting import wait_until
 from workqueue import finisher as finisher_module
 from workqueue import run as run_module
@@ -51,6 +54,27 @@ def test_more_than_a_batch_is_stored_in_several_transactions_and_none_is_lost(
         for one in some:
             finisher.put(one)
         wait_until(lambda: Run.objects.count() == 30, within=10, what="thirty runs")
+
+
+def test_a_batch_ends_where_its_transcripts_have_many_lines(
+    finisher: Finisher, attempt: Make
+) -> None:
+    real, sizes = finisher_module.finish, []
+
+    def counted(batch: list[Finished], **kwargs: Any) -> int:
+        sizes.append(len(batch))
+        return real(batch, **kwargs)
+
+    some = [ended(attempt(f"log:200+log:{n}")) for n in range(1, 8)]
+    with (
+        patch.object(finisher_module, "LINES", 300),
+        patch.object(finisher_module, "finish", counted),
+    ):
+        for one in some:
+            finisher.put(one)
+        wait_until(lambda: Run.objects.count() == 7, within=10, what="seven runs")
+    assert sum(sizes) == 7
+    assert max(sizes) <= 2
 
 
 def test_a_batch_is_repeated_until_the_database_takes_it(
@@ -107,11 +131,14 @@ def test_results_that_come_in_while_a_batch_is_taken_neither_stop_the_thread_nor
     )
     one = Finisher(node_id=me.id, node="n", idle=lambda: False, returned=lambda: None)
     one.start()
-    claimed = SimpleNamespace(abandon="requeue", claim_id=None)
+    attempt = SimpleNamespace(
+        claimed=SimpleNamespace(abandon="requeue", claim_id=None),
+        transcript=Transcript(claim_id=uuid4()),
+    )
 
     def put() -> None:
         for _ in range(20_000):
-            one.put(Finished(SimpleNamespace(claimed=claimed), None, "", "", None))  # type: ignore[arg-type]
+            one.put(Finished(attempt, None, "", "", None))  # type: ignore[arg-type]
 
     writers = [threading.Thread(target=put) for _ in range(4)]
     for writer in writers:
