@@ -41,7 +41,8 @@ class WebNode:
     def stop(self) -> None:
         """Say that the process ends."""
         self._stop.set()
-        self._thread.join(LAST_WAIT)  # else a row may come that nobody ends
+        if self._thread.is_alive():
+            self._thread.join(LAST_WAIT)  # else a row may come that nobody ends
         if self._beat is not None:
             self._beat.stop()
         if self._me is not None:

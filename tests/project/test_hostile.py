@@ -23,8 +23,8 @@ from workqueue import live
 pytestmark = [pytest.mark.walk, pytest.mark.django_db]
 MEGABYTE = "x" * 1_000_000
 LIST_AT_MOST = 600_000  # bytes of a page without an id: it shows many rows
-FORM = "application/x-www-form-urlencoded"
 PAGE_AT_MOST = 3_000_000  # bytes of one thing's page
+FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture(autouse=True)

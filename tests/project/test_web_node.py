@@ -66,6 +66,12 @@ def test_each_web_process_is_a_node_and_none_is_a_scheduler(served):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_process_that_is_stopped_before_it_registers_ends_in_order():
+    WebNode().stop()
+    assert not Node.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_process_that_is_stopped_while_it_registers_counts_as_stopped(monkeypatch):
     begun, stopping = threading.Event(), threading.Event()
     register = node.register

@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connections
 
 from audit.models import Run
-from audit.transcript import Transcript
+from audit.transcript import Closed, Transcript
 from tests.waiting import wait_until
 from workqueue import finisher as finisher_module
 from workqueue import run as run_module
@@ -75,6 +75,26 @@ def test_a_batch_ends_where_its_transcripts_have_many_lines(
         wait_until(lambda: Run.objects.count() == 7, within=10, what="seven runs")
     assert sum(sizes) == 7
     assert max(sizes) <= 2
+
+
+def test_no_claim_is_missing_while_its_result_moves_to_the_batch(
+    finisher: Finisher, attempt: Make
+) -> None:
+    one = ended(attempt())
+    claim_id, transcript = one.attempt.claimed.claim_id, one.attempt.transcript
+    seen = []
+
+    def close() -> Closed:
+        seen.append(claim_id in finisher.claims())
+        return transcript.close()
+
+    moving = SimpleNamespace(
+        claimed=one.attempt.claimed, transcript=SimpleNamespace(close=close)
+    )
+    with patch.object(finisher_module, "finish", lambda *_, **__: 0):
+        finisher.put(one._replace(attempt=moving))  # type: ignore[arg-type]
+        wait_until(lambda: seen and not finisher.pending(), within=5, what="its end")
+    assert all(seen)
 
 
 def test_a_batch_is_repeated_until_the_database_takes_it(
