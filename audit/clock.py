@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-MAX_ROUND_TRIP = 0.2  # seconds; a slower sample says too little
+MAX_ROUND_TRIP = 0.2  # seconds; a slower sample says too little, once there is one
 # CLOCK_BOOTTIME goes on while the machine sleeps; not every system has it.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _anchor: tuple[float, float] | None = None  # (steady seconds, database epoch seconds)
@@ -24,7 +24,7 @@ _fixed: datetime | None = None
 
 
 def now() -> datetime:
-    """Database time, from the last good sample; this machine's clock before any."""
+    """Database time, from the last sample taken; this machine's clock before any."""
     if _fixed is not None:
         return _fixed
     if (anchor := _anchor) is None:
@@ -42,10 +42,12 @@ def steady() -> float:
 def sample(*, database: datetime, sent: float, received: float) -> bool:
     """Take a sample: `database` was read between `sent` and `received` (steady()).
 
-    False: the round trip took over MAX_ROUND_TRIP and the sample was thrown away.
+    False: the round trip took over MAX_ROUND_TRIP and the sample was thrown away. The
+    first is taken in any case: it is wrong by half its round trip at most, where this
+    machine's clock may be wrong by days.
     """
     global _anchor
-    if received - sent > MAX_ROUND_TRIP:
+    if _anchor and received - sent > MAX_ROUND_TRIP:
         return False
     _anchor = ((sent + received) / 2, database.timestamp())
     return True

@@ -73,21 +73,19 @@ def stopped_after(kind: str) -> timedelta:
 
 def register(*, kind: str, report: dict[str, Any]) -> Me:
     """Write the row of this process, and that it started."""
-    sent = clock.steady()
     node = _row(id=uuid4(), kind=kind, report=report)
     with transaction.atomic():
+        sent = clock.steady()
         node.save(force_insert=True)
+        clock.sample(database=node.started_at, sent=sent, received=clock.steady())
         me = Me(
             id=node.id,
             kind=kind,
             name=str(node),
-            started_at=clock.now(),
+            started_at=node.started_at,
             registered=sent,
         )
         _tell(me, "started", f"version {node.version}")
-    node.refresh_from_db(fields=["started_at"])
-    clock.sample(database=node.started_at, sent=sent, received=clock.steady())
-    me.started_at = node.started_at
     return me
 
 

@@ -34,10 +34,19 @@ def test_after_a_sample_it_is_the_databases_time_however_wrong_this_machine_is()
 
 
 @pytest.mark.once
-def test_a_sample_that_took_long_is_thrown_away():
+def test_a_sample_that_took_long_is_thrown_away_for_a_better_one_before_it():
     sent = clock.steady()
-    assert not clock.sample(database=MOMENT, sent=sent, received=sent + 0.21)
-    assert abs(clock.now().timestamp() - time.time()) < 5
+    assert clock.sample(database=MOMENT, sent=sent, received=sent + 0.1)
+    later = MOMENT + timedelta(days=1)
+    assert not clock.sample(database=later, sent=sent, received=sent + 0.21)
+    assert abs(clock.now() - MOMENT) < timedelta(seconds=5)
+
+
+@pytest.mark.once
+def test_the_first_sample_is_better_than_a_wrong_clock_however_long_it_took():
+    sent = clock.steady()
+    assert clock.sample(database=MOMENT, sent=sent, received=sent + 8)
+    assert abs(clock.now() - MOMENT) < timedelta(seconds=10)
 
 
 @pytest.mark.once

@@ -71,6 +71,9 @@ def go(start: Any, tmp_path: Path) -> Any:
 
 
 def shell(script: str) -> tuple[str, ...]:
+    """A shell script. What it only waits for it should `exec`: dash loses an interrupt
+    that comes while it starts a command, and waits for that one to end.
+    """
     return ("/bin/sh", "-c", script)
 
 
@@ -148,7 +151,7 @@ def test_what_ignores_everything_is_killed_when_the_time_is_over(go: Any) -> Non
 
 
 def test_a_program_that_closes_its_output_is_still_watched(go: Any) -> None:
-    run = go(*shell("exec >&- 2>&-; sleep 500"))
+    run = go(*shell("exec >&- 2>&-; exec sleep 500"))
     wait_until(lambda: run.pid, what="the program")
 
     run.ctx.stop("cancel")
@@ -188,7 +191,7 @@ def test_what_the_job_raises_ends_the_program(start: Any, tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="up"):
         process.run_program(
             ctx,
-            shell("echo up; sleep 500"),
+            shell("echo up; exec sleep 500"),
             cwd=tmp_path,
             env=process.environment(home=tmp_path),
             on_line=refuse,
@@ -200,7 +203,7 @@ def test_what_the_job_raises_ends_the_program(start: Any, tmp_path: Path) -> Non
 
 
 def test_a_program_goes_when_somebody_kills_its_guard(go: Any) -> None:
-    run = go(*shell("echo up; sleep 500"))
+    run = go(*shell("echo up; exec sleep 500"))
     wait_until(lambda: run.lines == ["up"], what="the program")
     guard = psutil.Process(run.pid).parent()
     assert guard
