@@ -1,5 +1,6 @@
 """Fixtures for all tests, and the way to run them on both databases."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -66,6 +67,12 @@ def pytest_collection_modifyitems(
         for item in items:
             if item.get_closest_marker("soak"):
                 item.add_marker(by_hand)
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is not looked for among what was imported and collected: it all stays."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
