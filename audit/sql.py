@@ -211,12 +211,12 @@ INSERT_RUN = "INSERT INTO audit_run ({}) VALUES ({})".format(
     ", ".join(["%s"] * len(RUN_TYPES)),
 )
 
-# As above: lines come by the thousand.
+# As above: lines come by the thousand. Those of a COMMIT whose reply was lost come again.
 INSERT_LINES = """
 INSERT INTO audit_line (claim_id, seq, at, level, text)
 SELECT * FROM unnest(%(claim_id)b::uuid[], %(seq)b::int8[], %(at)b::timestamptz[], %(level)b::int8[], %(text)b::text[])
-"""
-INSERT_LINE = "INSERT INTO audit_line (claim_id, seq, at, level, text) VALUES (%s, %s, %s, %s, %s)"
+ON CONFLICT DO NOTHING"""
+INSERT_LINE = "INSERT INTO audit_line (claim_id, seq, at, level, text) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 
 
 # --- audit.queries

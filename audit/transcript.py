@@ -59,13 +59,14 @@ class Transcript:
         "_bytes",
         "_claim_id",
         "_closed",
+        "_handed",
         "_lines",
         "_lock",
         "_raw",
         "_ring",
         "_ring_bytes",
         "_seq",
-        "_taken",
+        "_stored",
         "dropped",
     )
 
@@ -73,8 +74,9 @@ class Transcript:
         self._claim_id = claim_id
         self._lock = threading.Lock()
         self._lines: list[LineRow] = []
+        self._handed: list[LineRow] = []  # handed out, and not known to be stored
         self._ring: deque[LineRow] | None = None  # None: the cap is not reached
-        self._seq = self._bytes = self._ring_bytes = self._taken = 0
+        self._seq = self._bytes = self._ring_bytes = self._stored = 0
         self._raw = (
             ""  # the last line as it came, for a secret that a line break tears in two
         )
@@ -95,30 +97,46 @@ class Transcript:
                 self.dropped += 1
 
     def take(self) -> list[LineRow]:
-        """The lines not yet handed out, but those that the end will decide on."""
+        """The lines to store now, but those that the end will decide on.
+
+        Handed out again, by the end too, until `stored` says that they are.
+        """
         with self._lock:
             lines, self._lines = self._lines, []
             # Half a secret waits for its other half, so that both can be masked.
             if lines and self._ring is None and mask.goes_on(self._raw):
                 self._lines.append(lines.pop())
-            self._taken += len(lines)
-            return lines
+            self._handed += lines
+            return self._handed.copy()
+
+    def stored(self, lines: int) -> None:
+        """The first so many of what `take` gave are committed."""
+        with self._lock:
+            if self._closed is None:
+                del self._handed[:lines]
+                self._stored += lines
+
+    def leave_out(self) -> None:
+        """The database refuses what `take` gave: count it as left out."""
+        with self._lock:
+            self.dropped += len(self._handed)
+            self._handed = []
 
     def close(self) -> Closed:
         """End it. The same answer as often as it is asked; later lines are ignored."""
         with self._lock:
             if self._closed is None:
                 self._closed = self._close()
-                self._lines, self._ring = [], None
+                self._handed, self._lines, self._ring = [], [], None
             return self._closed
 
     def discard(self) -> None:
         """Close without lines: the database refuses them, they are counted as left out."""
         with self._lock:
             gone = self._closed or self._close()
-            left = len(gone.rest) or (gone.line_count - self._taken)
+            left = len(gone.rest) or (gone.line_count - self._stored)
             self._closed = Closed("", [], gone.line_count - left, gone.dropped + left)
-            self._lines, self._ring = [], None
+            self._handed, self._lines, self._ring = [], [], None
 
     def _append(self, at: datetime, level: int, line: str) -> None:
         if self._closed is not None:
@@ -163,9 +181,12 @@ class Transcript:
 
     def _close(self) -> Closed:
         whole = self._ring is None
-        rest = self._lines if whole else self._lines + self._tail()
-        count = self._taken + len(rest)
-        if whole and not self._taken and self._bytes <= SHORT:
+        rest = self._handed + self._lines if self._handed else self._lines
+        if not whole:
+            rest = rest + self._tail()
+        count = self._stored + len(rest)
+        begun = self._stored or self._handed
+        if whole and not begun and self._bytes <= SHORT:
             short = _short(rest)
             if short is not None:
                 return Closed(short, [], count, self.dropped)
@@ -180,7 +201,7 @@ class Transcript:
 
 
 def store(lines: Sequence[LineRow]) -> None:
-    """Write lines, in the caller's transaction."""
+    """Write lines, in the caller's transaction. A line that is there stays as it is."""
     if not lines:
         return
     partitions.make_room(

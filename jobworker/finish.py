@@ -8,7 +8,7 @@ import logging
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from audit import clock, ledger, queries, transcript
@@ -18,6 +18,7 @@ from audit.transcript import Closed
 from jobworker.attempt import Attempt
 from jobworker.models import Job
 from workqueue.context import Outcome
+from workqueue.exceptions import may_work_later
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ def finish(
     try:
         with transaction.atomic():
             stored = _close(attempt, outcome, word, code, error)
-    except (DataError, IntegrityError, UnicodeError, ValueError, TypeError) as problem:
+    except Exception as problem:  # a result may be anything that a job made
+        if may_work_later(problem):
+            raise
         logger.error("result could not be stored job=%s: %s", attempt.job.id, problem)
         attempt.transcript.discard()
         error = f"its result could not be stored: {type(problem).__name__}: {problem}"
@@ -109,7 +112,7 @@ def _close(
     )
     if not count:
         return False
-    transcript.store([*attempt.unstored, *closed.rest])
+    transcript.store(closed.rest)
     ledger.record(
         [_run_of(attempt, outcome, word, error, closed)], finish_id=_finish_id(attempt)
     )

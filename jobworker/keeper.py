@@ -78,7 +78,7 @@ class Keeper:
         except DataError:
             logger.exception("lines could not be stored")
             for each in mine:
-                each.transcript.dropped += len(each.unstored)
+                each.transcript.leave_out()
                 each.unstored = []
         except (DatabaseError, InterfaceError) as problem:
             if not self._failing:
@@ -95,7 +95,7 @@ class Keeper:
     def _store(self, attempts: list[Attempt]) -> None:
         for each in attempts:
             if not each.closed:
-                each.unstored += each.transcript.take()
+                each.unstored = each.transcript.take()
         lines = [line for each in attempts for line in each.unstored]
         now = clock.steady()
         told = [each for each in attempts if _tells(each, now)]
@@ -107,6 +107,7 @@ class Keeper:
                 _tell(each)
         for each in attempts:
             if each.unstored:
+                each.transcript.stored(len(each.unstored))
                 each.stored_lines += len(each.unstored)
                 each.lag_ms = (clock.now() - each.unstored[0].at) // timedelta(
                     milliseconds=1

@@ -29,7 +29,6 @@ class Attempt:
     closed: bool = False  # the door: its next query raises ClaimLost
     progress: dict[str, Any] | None = None  # not yet stored
     told: dict[str, Any] = field(default_factory=dict)  # the progress stored last
-    flushed: bool = False  # lines of it have been stored before its end
 
 
 class Finished(NamedTuple):

@@ -1,5 +1,7 @@
 """What can go wrong in the queue. The docstring is the message."""
 
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
+
 
 class WorkqueueError(Exception):
     """The queue could not do what was asked."""
@@ -7,6 +9,12 @@ class WorkqueueError(Exception):
     def __init__(self, message: str = "") -> None:
         """Take the class's docstring where no message is given."""
         super().__init__(message or (self.__doc__ or "").strip())
+
+
+def may_work_later(problem: Exception) -> bool:
+    """Whether the database is away, busy or behind. False: the same values are refused again."""
+    away = isinstance(problem, DatabaseError | InterfaceError)
+    return away and not isinstance(problem, DataError | IntegrityError)
 
 
 class ClaimLost(WorkqueueError):

@@ -1,23 +1,22 @@
 """Lines and progress of runs longer than a second are stored while they run.
 
-So their page follows live. A thread of its own: a slow finish must not delay it.
+So their page follows live. A thread of its own: a slow finish must not delay it. Only
+where the claim still holds: behind a run that somebody else has closed nothing is
+written. What is not stored here is stored with the finish.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
-from django.db import (
-    DatabaseError,
-    InterfaceError,
-    close_old_connections,
-    connections,
-    transaction,
-)
+from django.db import close_old_connections, connections, transaction
 
 from audit import clock, transcript
+from audit.text import gate_json
 from workqueue.attempt import Attempt
+from workqueue.exceptions import may_work_later
 from workqueue.models import WorkItem
 
 logger = logging.getLogger(__name__)
@@ -36,7 +35,6 @@ class Follower:
         """`running`: what is running now."""
         self._running = running
         self._ended = threading.Event()
-        self._unstored: list[transcript.LineRow] = []
         self._thread = threading.Thread(target=self._loop, name="follower", daemon=True)
 
     def start(self) -> None:
@@ -51,35 +49,68 @@ class Follower:
     def _loop(self) -> None:
         try:
             while not self._ended.wait(EVERY):
-                try:
-                    self._store()
-                except (DatabaseError, InterfaceError) as problem:
-                    logger.warning(
-                        "lines kept for later: %s", " ".join(str(problem).split())[:300]
-                    )
-                except Exception:
-                    logger.exception("lines could not be stored")
-                    self._unstored.clear()
+                self._follow()
                 close_old_connections()
         finally:
             connections.close_all()
 
-    def _store(self) -> None:
-        followed = [a for a in self._running() if clock.steady() - a.taken_at > LONG]
-        for attempt in followed:
-            self._unstored += attempt.transcript.take()
-        progressed = [a for a in followed if a.progress is not None or _grown(a)]
-        if not self._unstored and not progressed:
+    def _follow(self) -> None:
+        """Store what there is; what one attempt wrote is no matter of the others."""
+        some = [a for a in self._running() if clock.steady() - a.taken_at > LONG]
+        try:
+            _store(some)
+        except Exception as problem:
+            if may_work_later(problem):
+                _later(problem)
+                return
+            for attempt in some:
+                _store_alone(attempt)
+
+
+def _store_alone(attempt: Attempt) -> None:
+    try:
+        _store([attempt])
+    except Exception as problem:
+        if may_work_later(problem):
+            _later(problem)
             return
-        with transaction.atomic():
-            transcript.store(self._unstored)
-            for attempt in progressed:
-                value = _told(attempt)
-                claimed = attempt.claimed
-                WorkItem.objects.filter(
-                    id=claimed.id, claim_id=claimed.claim_id
-                ).update(progress=value)
-        self._unstored = []
+        claimed = attempt.claimed
+        logger.exception(
+            "lines left out claim=%s handler=%s", claimed.claim_id, claimed.handler
+        )
+        attempt.transcript.leave_out()
+
+
+def _later(problem: Exception) -> None:
+    logger.warning("lines kept for later: %s", " ".join(str(problem).split())[:300])
+
+
+def _store(attempts: Sequence[Attempt]) -> None:
+    lines = {attempt: attempt.transcript.take() for attempt in attempts}
+    told = {a: _told(a) for a in attempts if a.progress is not None or _grown(a)}
+    some = [a for a in attempts if lines[a] or a in told]
+    if not some:
+        return
+    with transaction.atomic():
+        held = _held(some)
+        mine = [a for a in some if a.claimed.claim_id in held]
+        transcript.store([line for a in mine for line in lines[a]])
+        for attempt in mine:
+            if attempt in told:
+                rows = WorkItem.objects.filter(id=attempt.claimed.id)
+                rows.update(progress=told[attempt])
+    for attempt in mine:
+        attempt.transcript.stored(len(lines[attempt]))
+
+
+def _held(attempts: Sequence[Attempt]) -> set[UUID]:
+    """The claims that hold, until the commit. What is finished or taken right now is left out."""
+    rows = WorkItem.objects.filter(
+        id__in=[a.claimed.id for a in attempts],
+        claim_id__in=[a.claimed.claim_id for a in attempts],
+    )
+    locked = rows.select_for_update(skip_locked=True, no_key=True)
+    return {claim_id for (claim_id,) in locked.values_list("claim_id") if claim_id}
 
 
 def _grown(attempt: Attempt) -> bool:
@@ -91,7 +122,7 @@ def _grown(attempt: Attempt) -> bool:
 def _told(attempt: Attempt) -> dict[str, Any]:
     """What the item's page is told: the handler's progress, and how many lines it does not have."""
     value, attempt.progress = attempt.progress, None
-    value = attempt.told if value is None else value
+    value = attempt.told if value is None else gate_json(value)
     if left_out := attempt.transcript.dropped:
         value = {**value, LEFT_OUT: left_out}
     attempt.told = value

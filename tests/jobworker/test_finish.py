@@ -37,7 +37,7 @@ def test_lines_that_were_taken_but_not_committed_are_stored_with_the_end(
 ) -> None:
     one = attempt()
     one.context.log("taken")
-    one.unstored += one.transcript.take()
+    one.transcript.take()
     one.context.log("not taken")
     finish(one, Outcome(), "succeeded", "", "")
     texts = Line.objects.order_by("seq").values_list("text", flat=True)
