@@ -67,7 +67,7 @@ def as_text(value: object) -> str:
     """Its text, whatever its __str__ does."""
     try:
         return str(value)
-    except Exception as problem:
+    except BaseException as problem:
         return f"({type(value).__name__} whose text could not be made: {type(problem).__name__})"
 
 

@@ -18,8 +18,6 @@ from uuid import UUID
 
 from django.db import (
     DatabaseError,
-    DataError,
-    IntegrityError,
     InterfaceError,
     close_old_connections,
     connections,
@@ -35,7 +33,8 @@ from jobworker.exceptions import InvalidParams, JobFailed, Stopped
 from jobworker.finish import finish
 from jobworker.models import Job
 from workqueue.context import Outcome, text_of
-from workqueue.run import door_of_thread, tidy
+from workqueue.exceptions import may_work_later
+from workqueue.run import door_of_thread, end_in_a_child, tidy
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ def save(job_id: UUID, claim_id: UUID, column: str, value: dict[str, Any]) -> No
 
 
 def _run(attempt: Attempt) -> End:
-    door = door_of_thread()
+    door, process = door_of_thread(), os.getpid()
     door.attempt = attempt
     with captured_by(attempt.transcript.write):
         try:
@@ -119,6 +118,7 @@ def _run(attempt: Attempt) -> End:
             logger.error("%s", error or traceback.format_exc())
             error = error or f"{type(problem).__name__}: {text_of(problem)}"
             end = End(Outcome(failed=1), "failed", type(problem).__name__[:40], error)
+        end_in_a_child(of=process)
         door.attempt = None
         tidy(door.connections)
     return end
@@ -179,9 +179,9 @@ def _insist(act: Callable[[], object], *, what: str) -> None:
             with transaction.atomic():
                 act()
             break
-        except (DataError, IntegrityError):
-            raise  # they would be refused again
         except (DatabaseError, InterfaceError) as problem:
+            if not may_work_later(problem):
+                raise
             failures += 1
             if failures == 1:
                 text = " ".join(str(problem).split())[:300]

@@ -101,7 +101,7 @@ def _cadence(row: Handler) -> Iterator[CheckMessage]:
         return
     if (
         made.period < FAST
-        and not _import_problem(_module(row))
+        and not _import_problem(f"{_module(row)}.run")  # which says it itself
         and registry.due(row.key) is None
     ):
         hint = "Give its module due(now), or a cadence of 10s or more."
@@ -169,7 +169,7 @@ def _module(row: Handler) -> str:
 
 
 def _import_problem(path: str) -> str:
-    """Why a dotted path does not give something to call; "" = it does. A module will do."""
+    """Why a dotted path does not give something to call; "" = it does."""
     try:
         import_string(path)
     except Exception as problem:  # an import runs code, and code may do anything

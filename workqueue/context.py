@@ -109,5 +109,5 @@ def text_of(problem: BaseException) -> str:
     """The exception's text, whatever its __str__ does."""
     try:
         return str(problem)
-    except Exception:
+    except BaseException:
         return "(its text could not be made)"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from django.db import DatabaseError, DataError, IntegrityError, connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Value
 
 from audit import clock, ledger, queries, transcript, wire
@@ -19,6 +19,7 @@ from audit.ledger import Ended, LateRecord, RunRecord
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.context import Outcome
+from workqueue.exceptions import may_work_later
 from workqueue.models import WorkItem
 
 logger = logging.getLogger(__name__)
@@ -43,14 +44,16 @@ def finish(
     """Close the batch; return how many items went back to pending.
 
     May be repeated with the same finish_id after a lost connection: what was already
-    stored is recognised. By data error it is halved down to the one bad result.
+    stored is recognised. Where values are refused it is halved down to the one bad result.
     """
     finish_id = finish_id or uuid4()
     try:
         unmatched, again = _close(
             batch, node_id=node_id, node=node, finish_id=finish_id
         )
-    except (DataError, IntegrityError, UnicodeError, ValueError, TypeError) as problem:
+    except Exception as problem:  # a result may be anything that a handler made
+        if may_work_later(problem):
+            raise
         if len(batch) == 1:
             return _close_unstorable(batch[0], problem, node_id=node_id, node=node)
         half = len(batch) // 2

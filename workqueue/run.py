@@ -6,6 +6,7 @@ failed outcome with the type named: the worker lives.
 """
 
 import logging
+import os
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -13,12 +14,13 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from audit import clock
 from audit.capture import captured_by
-from workqueue import registry
+from workqueue import registry, sql
 from workqueue.attempt import Attempt, Finished
 from workqueue.context import Context, Outcome, text_of
 from workqueue.exceptions import ClaimLost
@@ -29,7 +31,7 @@ logger = logging.getLogger(__name__)
 def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
     """Run the attempt's handler to its end."""
     attempt.started_at = clock.now()
-    error = ""
+    error, process = "", os.getpid()
     door = door_of_thread()
     tidy(door.connections)
     door.attempt = attempt
@@ -44,6 +46,7 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
             outcome, word = Outcome(failed=1), "failed"
             error = f"{type(problem).__name__}: {text_of(problem)}"
             logger.error("%s", traceback.format_exc())
+        end_in_a_child(of=process)
         door.attempt = None
         tidy(door.connections)
     return Finished(attempt, outcome, word, error, clock.now())
@@ -54,7 +57,7 @@ def _context(attempt: Attempt, stopping: Callable[[], bool]) -> Context:
     now = attempt.started_at or clock.now()
 
     def progress(value: dict[str, Any]) -> None:
-        attempt.progress = value
+        attempt.progress = {**value}
 
     return Context(
         key=claimed.handler,
@@ -73,11 +76,24 @@ def _context(attempt: Attempt, stopping: Callable[[], bool]) -> Context:
 
 
 def _checked(outcome: object) -> Outcome:
-    if isinstance(outcome, Outcome):
-        return outcome
-    raise TypeError(
-        f"the handler returned {type(outcome).__name__}; an Outcome was expected"
-    )
+    if not isinstance(outcome, Outcome):
+        raise TypeError(
+            f"the handler returned {type(outcome).__name__}; an Outcome was expected"
+        )
+    if not isinstance(outcome.again_in, timedelta | None):
+        raise TypeError(
+            f"again_in is {type(outcome.again_in).__name__}; a timedelta was expected"
+        )
+    return outcome
+
+
+def end_in_a_child(*, of: int) -> None:
+    """End a process that was forked in what ran: it would be a second worker.
+
+    `of`: the pid of the process that ran it.
+    """
+    if os.getpid() != of:
+        os._exit(0)
 
 
 class Named(Protocol):
@@ -142,6 +158,8 @@ def claimed_here() -> Named | None:
 def tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:
     """Give connections back; what a handler left open is rolled back, never handed on."""
     for connection in mine:
+        if connection.vendor == "postgresql" and connection.connection is not None:
+            _renew_session(connection)
         if connection.in_atomic_block or connection.needs_rollback:
             logger.warning("the handler left a transaction open; it was rolled back")
             connection.in_atomic_block = False
@@ -150,3 +168,18 @@ def tidy(mine: Sequence[BaseDatabaseWrapper]) -> None:
             connection.close()
         elif connection.connection is not None:
             connection.close_if_unusable_or_obsolete()
+
+
+def _renew_session(connection: Any) -> None:
+    """What a handler has set is the session's, and whoever gets the connection next has it too."""
+    session: psycopg.Connection[Any] = connection.connection
+    try:
+        # A transaction that Django knows nothing of: closing is sure to end it.
+        if session.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            session.close()
+            return
+        session.execute(sql.RENEW_SESSION)
+        # As the pool has it done to a new one; ensure_timezone() would close the pool.
+        connection._configure_connection(session)
+    except psycopg.Error:
+        session.close()

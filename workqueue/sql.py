@@ -89,6 +89,12 @@ WHERE id = ANY(ARRAY(SELECT id FROM workqueue_workitem
 RETURNING id, claim_id, claimed_at < {_NOW} - make_interval(secs => %(beat_s)s)"""
 
 
+# --- workqueue.run
+
+# What DISCARD ALL does, but for prepared statements: the driver believes that it has them.
+RENEW_SESSION: Final = """CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
+DISCARD TEMP; SELECT pg_advisory_unlock_all()"""
+
 # --- workqueue.live
 
 # Settings and pauses in one statement, as two texts: an idle process asks every 5 s

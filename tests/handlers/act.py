@@ -1,7 +1,8 @@
 """act: do what the item's dedup key says: "verb:argument", several with "+".
 
 sleep:SECONDS  raise:TYPE  exit:CODE  log:COUNT  query  die  hang  again:SECONDS
-touch:PATH  partial  nothing  wait-stopping
+touch:PATH  partial  nothing  wait-stopping  fork:PATH  sql:STATEMENT
+again-wrongly:LITERAL
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import os
 import signal
 import time
+from ast import literal_eval
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +31,13 @@ class Unprintable(Exception):
         raise RuntimeError("no text")
 
 
+class Interrupting(Exception):
+    """Its text ends whoever asks for it."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
 class TwoArguments(Exception):
     """Cannot be rebuilt from its args."""
 
@@ -45,6 +54,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "GeneratorExit": GeneratorExit,
     "CancelledError": asyncio.CancelledError,
     "Unprintable": Unprintable,
+    "Interrupting": Interrupting,
     "TwoArguments": lambda: TwoArguments("a", "b"),
     "Group": lambda: ExceptionGroup("many", [ValueError(str(n)) for n in range(1000)]),
     "Nul": lambda: ValueError("a\x00b \udcd1"),
@@ -88,6 +98,20 @@ def _leave_transaction(ctx: Context, argument: str) -> None:
     Tenant.objects.filter(slug=ctx.tenant).update(name="left open")
 
 
+def _fork(ctx: Context, argument: str) -> None:
+    """Let the child out of here as well, by the way that is named."""
+    child = os.fork()
+    with Path(argument).open("a") as pids:
+        pids.write(f"{child or os.getpid()}\n")
+    if not child and "raise" in argument:
+        raise SystemExit(3)
+
+
+def _execute(ctx: Context, argument: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(argument)
+
+
 def _wait_stopping(ctx: Context, argument: str) -> None:
     while not ctx.stopping():
         time.sleep(0.01)
@@ -122,6 +146,9 @@ VERBS: dict[str, Callable[[Context, str], Any]] = {
     "broken": lambda ctx, argument: (
         connection.cursor().execute("SELECT broken") and None
     ),
+    "fork": _fork,
+    "sql": _execute,
+    "again-wrongly": lambda ctx, argument: Outcome(again_in=literal_eval(argument)),
     "unstorable": lambda ctx, argument: Outcome(seen="many", summary="fine"),
     "progress": lambda ctx, argument: ctx.progress({"percent": int(argument)}),
 }

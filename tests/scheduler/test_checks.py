@@ -1,5 +1,6 @@
 """Checks of the timetable: each says what is wrong and what to type."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,15 @@ def test_a_row_that_is_wrong_is_named(
     [message] = check_timetable()
     assert found([message]) == [id]
     assert "plain" in message.msg
+
+
+def test_a_fast_row_without_due_is_named_though_nothing_has_loaded_its_module(
+    timetable: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timetable(row("plain", cadence="5s"))
+    monkeypatch.delitem(sys.modules, "tests.handlers.plain", raising=False)
+    monkeypatch.delattr("tests.handlers.plain", raising=False)
+    assert found(check_timetable()) == ["scheduler.E005"]
 
 
 def test_a_row_without_a_module_is_named(timetable: Callable[..., Any]) -> None:

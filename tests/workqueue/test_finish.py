@@ -180,6 +180,34 @@ def test_a_fault_of_the_connection_is_passed_on_so_that_the_batch_is_repeated(
     assert Run.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        AttributeError("no total_seconds"),
+        OverflowError("too far"),
+        RecursionError("too deep"),
+        KeyError("x"),
+    ],
+)
+def test_whatever_a_result_makes_the_finish_raise_fails_that_result_alone(
+    attempt: Make, me: Node, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    good, bad = attempt("log:1"), attempt("log:2")
+    end_of = finish_module._end_of
+
+    def refuse(finished: Finished) -> object:
+        if finished.attempt is bad and finished.word == "succeeded":
+            raise problem
+        return end_of(finished)
+
+    monkeypatch.setattr(finish_module, "_end_of", refuse)
+    close(ended(good), ended(bad), me=me)
+    assert Run.objects.get(id=good.claimed.claim_id).outcome == "succeeded"
+    run = Run.objects.get(id=bad.claimed.claim_id)
+    assert run.outcome == "failed"
+    assert run.error.startswith("its result could not be stored: ")
+
+
 @pytest.mark.parametrize("text", ["ValueError", "Nul", "Long"])
 def test_hostile_and_endless_error_text_is_stored(
     attempt: Make, me: Node, text: str

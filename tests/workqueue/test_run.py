@@ -2,12 +2,15 @@
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.db import connection
 
+from workqueue import connections
 from workqueue import run as run_module
 from workqueue.attempt import Attempt, Finished
 from workqueue.models import Tenant
@@ -63,6 +66,7 @@ def test_the_thread_knows_what_it_runs_for_the_lines_of_its_log(attempt: Make) -
         ("GeneratorExit", "GeneratorExit"),
         ("CancelledError", "CancelledError"),
         ("Unprintable", "Unprintable: "),
+        ("Interrupting", "Interrupting: (its text could not be made)"),
         ("TwoArguments", "TwoArguments: a"),
         ("Group", "ExceptionGroup: many"),
         ("Nul", "ValueError: a"),
@@ -81,6 +85,83 @@ def test_a_handler_that_returns_no_outcome_failed(attempt: Make) -> None:
     finished = run(attempt("nothing"))
     assert finished.word == "failed"
     assert "returned str; an Outcome was expected" in finished.error
+
+
+@pytest.mark.parametrize("again", ["5", "'soon'", "1.5", "{}", "False"])
+def test_a_handler_that_asks_to_run_again_in_no_time_span_failed(
+    attempt: Make, again: str
+) -> None:
+    finished = run(attempt(f"again-wrongly:{again}"))
+    assert finished.word == "failed"
+    assert "a timedelta was expected" in finished.error
+
+
+@pytest.mark.parametrize("way", ["return", "raise"])
+def test_a_process_that_a_handler_forked_ends_where_the_handler_does(
+    attempt: Make, tmp_path: Path, way: str
+) -> None:
+    pids = tmp_path / way
+    assert run(attempt(f"fork:{pids}")).word == "succeeded"
+    [child] = {int(line) for line in pids.read_text().split()}
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize(
+    ("statement", "look", "found"),
+    [
+        ("SET search_path TO nowhere", "SHOW search_path", '"$user", public'),
+        ("SET statement_timeout = '7s'", "SHOW statement_timeout", "0"),
+        ("SET TimeZone = 'Asia/Tokyo'", "SHOW TimeZone", "UTC"),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "SHOW default_transaction_read_only",
+            "off",
+        ),
+        (
+            "SELECT set_config('millrace.x', 'y', false)",
+            "SELECT COALESCE(current_setting('millrace.x', true), '')",
+            "",
+        ),
+        ("CREATE TEMP TABLE mine (a int)", "SELECT to_regclass('mine')", None),
+        (
+            "SELECT pg_advisory_lock(4711)",
+            "SELECT count(*) FROM pg_locks WHERE objid = 4711",
+            0,
+        ),
+        ("LISTEN something", "SELECT count(*) FROM pg_listening_channels()", 0),
+        ("SET statement_timeout = '7s'; BEGIN", "SHOW statement_timeout", "0"),
+        ("SET statement_timeout = '7s'+open", "SHOW statement_timeout", "0"),
+    ],
+)
+def test_what_a_handler_did_to_its_session_is_undone_for_who_has_it_next(
+    attempt: Make, statement: str, look: str, found: object
+) -> None:
+    connections.use_pool(kind="worker")
+    try:
+        assert run(attempt(f"sql:{statement}")).word == "succeeded"
+        with connection.cursor() as cursor:
+            cursor.execute(look)
+            assert cursor.fetchone() == (found,)
+    finally:
+        connections.use_no_pool()
+
+
+@pytest.mark.postgresql
+def test_the_session_itself_is_kept_for_the_next(attempt: Make) -> None:
+    connections.use_pool(kind="worker", wanted=1)
+    try:
+        sessions = set()
+        for seconds in range(7, 10):
+            done = run(attempt(f"sql:SET statement_timeout = '{seconds}s'"))
+            assert done.word == "succeeded"
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                sessions.add(cursor.fetchone())
+            connection.close()
+        assert len(sessions) == 1
+    finally:
+        connections.use_no_pool()
 
 
 def test_a_handler_that_cannot_be_imported_failed(
