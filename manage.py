@@ -13,10 +13,10 @@ def main() -> None:
             f"millrace: Python 3.13 or newer is needed, this is {found}; `uv run manage.py` brings its own\n"
         )
         raise SystemExit(78)
-    from django.core.management import execute_from_command_line
-
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-    execute_from_command_line(sys.argv)
+    from project import command_line
+
+    command_line.run(sys.argv)
 
 
 if __name__ == "__main__":

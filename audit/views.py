@@ -179,7 +179,10 @@ def downloads(of: List) -> Callable[..., HttpResponseBase]:
     def download(request: HttpRequest, form: str) -> HttpResponseBase:
         if form not in export.TYPES:
             raise Http404
-        return export.response(of.file, of.asked(request), form=form)
+        filters = of.asked(request)
+        if filters.errors:  # the list says which; a file of everything would not
+            return redirect(f"{reverse(f'admin:{of.name}')}?{request.GET.urlencode()}")
+        return export.response(of.file, filters, form=form)
 
     return download
 

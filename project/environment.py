@@ -151,7 +151,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         ),
         Variable(
             name="ALLOWED_HOSTS",
-            kind="list",
+            kind="hosts",
             modes=SERVING,
             purpose="Host names that requests may ask for, separated by commas. Probes answer to any.",
             unset="The host of BASE_URL, localhost, 127.0.0.1 and [::1].",
@@ -302,7 +302,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         ),
         Variable(
             name="EMAIL_FROM",
-            kind="text",
+            kind="sender",
             default="Millrace <millrace@localhost>",
             purpose="The sender of e-mails.",
         ),

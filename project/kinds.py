@@ -3,8 +3,12 @@
 Each function raises ValueError with the end of a sentence: what would be right.
 """
 
+import re
 import zoneinfo
 from collections.abc import Callable
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -59,9 +63,8 @@ def url(value: str) -> str:
     """An address on the web, without a slash at its end."""
     try:
         parts = urlsplit(value)
-        complete = (
-            parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        )
+        whole = parts.scheme in ("http", "https") and parts.port != 0
+        complete = whole and parts.hostname and not re.search(r"\s", value)
     except ValueError:
         complete = False
     if not complete:
@@ -76,10 +79,32 @@ def folder(value: str) -> str:
     return value
 
 
+def host_names(value: str) -> list[str]:
+    """Names of hosts, separated by commas, without scheme and port."""
+    hosts = comma_list(value)
+    for host in hosts:
+        if not re.fullmatch(r"\*|\.?[\w.-]+|\[[\da-fA-F:.]+\]", host):
+            raise ValueError(
+                "must be host names such as millrace.example.com, separated by commas"
+            )
+    return hosts
+
+
+def sender(value: str) -> str:
+    """Who an e-mail is from."""
+    try:
+        address = Address(addr_spec=parseaddr(value, strict=True)[1])
+    except (ValueError, MessageError):
+        address = Address()
+    if not (address.username and address.domain):
+        raise ValueError("must be an e-mail address, or: Name <name@example.com>")
+    return value
+
+
 def fernet(value: str) -> list[str]:
-    """Keys of Fernet."""
+    """Keys of Fernet, at least one."""
     keys = comma_list(value)
-    for key in keys:
+    for key in keys or [""]:
         try:
             Fernet(key)
         except (ValueError, TypeError):
@@ -142,6 +167,8 @@ KINDS: dict[str, Callable[[str], object]] = {
     "zone": zone,
     "url": url,
     "folder": folder,
+    "hosts": host_names,
+    "sender": sender,
     "fernet": fernet,
     "database": database,
     "email": email,

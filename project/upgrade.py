@@ -34,6 +34,9 @@ WRONG_ADDRESS = (
     "does not exist",
     "no pg_hba.conf entry",
     "no password supplied",
+    "invalid sslmode value",
+    "invalid channel_binding value",
+    "invalid target_session_attrs value",
 )
 
 

@@ -22,6 +22,7 @@ from workqueue.exceptions import InvalidValues, VersionConflict
 from workqueue.models import Setting
 
 SAVES_AT_ONCE = 5  # attempts to get the next version number
+HIGHEST_VERSION = 2**31 - 1  # of the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +195,11 @@ def _write(
                 f"Version {version} was saved by {newest.who or 'nobody'} while you "
                 f"were looking at version {expected_version}. Nothing was overwritten: look at "
                 "what is stored now, and save again."
+            )
+        if version >= HIGHEST_VERSION:
+            raise VersionConflict(
+                f"Version {version} is the highest that there can be; no save of ours made it. "
+                "Delete that row of workqueue_setting, then save again."
             )
         if restored_from is None and _same(old, stored, declaration=declaration):
             return newest

@@ -69,6 +69,9 @@ def create(
     except ValidationError as problem:
         told = {key: " ".join(texts) for key, texts in problem.message_dict.items()}
         raise InvalidValues(told) from None
+    # Folders are named after it, and not every disk tells cases apart.
+    if twin := Tenant.objects.filter(slug__iexact=row.slug).first():
+        raise InvalidValues({"slug": f"There is a tenant {twin.slug!r} already."})
     try:
         with transaction.atomic():
             row.save(force_insert=True)

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from audit import clock, export, keyset, ledger, sorting
 from audit.models import SavedView
@@ -345,6 +346,18 @@ def test_everything_that_matches_is_exported_and_nothing_of_other_tenants(
     assert sorted(row["error"] for row in rows)[-1] == "'=cmd|4"
     assert "attachment" in answer["Content-Disposition"]
     assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"outcome": "banana"}, {"since": "someday"}, {"ran_over": "quickly"}]
+)
+def test_what_cannot_be_read_exports_nothing_and_leads_to_the_list_that_says_so(
+    boss: Client, asked: dict[str, str]
+):
+    screens.run(factories.tenant("acme"))
+    answer = boss.get(f"{RUNS}export/jsonl/", asked, follow=True)
+    assert answer.redirect_chain == [(f"{RUNS}?{urlencode(asked)}", 302)]
+    assert b"was not filtered" in answer.content
 
 
 def test_changes_are_exported_too(boss: Client):

@@ -38,6 +38,37 @@ def test_a_switch_has_a_few_words(text, value):
     assert kinds.switch(text) is value
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("url", "http://exa mple.com"),
+        ("url", "https://example.com/a\u00a0b"),
+        ("hosts", "http://example.com"),
+        ("hosts", "example.com, other.com:80"),
+        ("sender", "Foo <bar"),
+        ("sender", "a@b, c@d"),
+        ("sender", "nobody"),
+        ("fernet", ","),
+    ],
+)
+def test_what_only_looks_like_an_address_is_none(kind, text):
+    with pytest.raises(ValueError, match=r"^must be "):
+        kinds.KINDS[kind](text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("hosts", ".example.com, [::1], 127.0.0.1, *"),
+        ("sender", "Millrace <millrace@localhost>"),
+        ("sender", "J\u00f6rg <joerg@b\u00fccher.example>"),
+        ("sender", "ops@example.com"),
+    ],
+)
+def test_what_is_an_address_is_one(kind, text):
+    assert kinds.KINDS[kind](text)
+
+
 def test_the_standard_ports_of_mail():
     ports = [
         kinds.email(f"{scheme}://host")["OPTIONS"]["port"]

@@ -125,6 +125,7 @@ def test_of_two_processes_one_waits_until_the_other_has_migrated(monkeypatch):
     [
         'connection failed: FATAL:  password authentication failed for user "a"',
         'connection failed: FATAL:  database "b" does not exist',
+        'connection is bad: invalid sslmode value: "banana"',
     ],
 )
 def test_a_server_that_refuses_is_not_waited_for(monkeypatch, settings, answer):

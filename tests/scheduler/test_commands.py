@@ -107,6 +107,10 @@ def test_why_prints_json() -> None:
             "There is no tenant 'amce'. Did you mean acme?",
         ),
         (("plain", "--tenant", "zzz"), "There is no tenant 'zzz'."),
+        (
+            ("0198f3a2-58e0-7b7e-a3b1-0c6d2f41b9e4",),
+            "There is no job 0198f3a2-58e0-7b7e-a3b1-0c6d2f41b9e4.",
+        ),
     ],
 )
 def test_why_exits_with_3_where_there_is_no_such_thing(

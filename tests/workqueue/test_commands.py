@@ -92,7 +92,7 @@ def test_without_a_database_nobody_can_say_and_nobody_is_blamed(
     code, told = output("workerhealth")
     assert (code, told.strip()) == (
         69,
-        "the database does not answer: connection refused",
+        "it cannot be known, the database says: connection refused",
     )
 
 
@@ -124,10 +124,11 @@ def test_a_tenant_made_without_json_is_told_in_a_sentence() -> None:
     assert told == "Tenant acme is made; it takes part from the next tick on.\n"
 
 
-def test_a_tenant_that_exists_is_refused() -> None:
+@pytest.mark.parametrize("slug", ["acme", "ACME"])
+def test_a_tenant_that_exists_is_refused_in_any_case(slug: str) -> None:
     factories.tenant("acme")
     with pytest.raises(CommandError, match="slug: There is a tenant 'acme' already"):
-        call_command("createtenant", "acme", "--name", "Acme")
+        call_command("createtenant", slug, "--name", "Acme")
 
 
 @pytest.mark.parametrize("day", ["tomorrow", "2027-02-30"])
@@ -145,6 +146,12 @@ def test_where_all_rules_hold_the_exit_code_is_0() -> None:
     assert code == 0
     assert told.endswith("rules hold.\n")
     assert json.loads(output("checkinvariants", "--json")[1])["ok"] is True
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "1e9", "nan", "inf", "many", ""])
+def test_a_time_that_nothing_can_be_checked_in_is_refused(hours: str) -> None:
+    with pytest.raises(CommandError, match="is no number of hours more than 0"):
+        call_command("checkinvariants", f"--hours={hours}")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -106,6 +106,13 @@ def test_the_second_of_two_savers_is_told_and_nothing_is_lost() -> None:
     assert [row.values for row in policy.history()] == [{"WORKER_CONCURRENCY": 12}]
 
 
+def test_after_the_highest_version_somebody_is_told_which_row_is_in_the_way() -> None:
+    policy.save({"WORKER_CONCURRENCY": 12}, **BY)
+    Setting.objects.update(version=policy.HIGHEST_VERSION)
+    with pytest.raises(VersionConflict, match="Version 2147483647 is the highest"):
+        policy.save({"WORKER_CONCURRENCY": 20}, **BY, expected_version=2147483647)
+
+
 def test_restoring_writes_a_new_version_with_the_old_values() -> None:
     policy.save({"WORKER_CONCURRENCY": 12}, **BY)
     policy.save({"WORKER_CONCURRENCY": 20}, **BY)

@@ -243,4 +243,4 @@ def _typed(request: HttpRequest, declaration: Declaration) -> dict[str, Any]:
 def _seen(request: HttpRequest) -> int:
     """The version that the form showed. What is none counts as an old one: nothing is overwritten by it."""
     text = request.POST.get(SEEN, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1

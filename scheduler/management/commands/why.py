@@ -53,6 +53,8 @@ class Command(BaseCommand):
             self._job(job, json=json)
             return
         if tenant is None:
+            if _is_id(handler):
+                raise CommandError(f"There is no job {handler}.", returncode=NOT_FOUND)
             raise CommandError("Say whose: --tenant SLUG.", returncode=2)
         try:
             found = explain(handler, tenant=Tenant.objects.get(slug=tenant))
@@ -86,10 +88,15 @@ class Command(BaseCommand):
 
 def _job(given: str) -> Job | None:
     """The job whose id that is."""
+    return Job.objects.filter(pk=UUID(given)).first() if _is_id(given) else None
+
+
+def _is_id(given: str) -> bool:
     try:
-        return Job.objects.filter(pk=UUID(given)).first()
+        UUID(given)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _no(given: str, what: str, known: list[str]) -> str:

@@ -1,11 +1,13 @@
 """checkinvariants: ask the database whether the rules of the engine hold. Changes nothing."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from workqueue import invariants
+
+MOST_HOURS = 87_600  # ten years
 
 
 class Command(BaseCommand):
@@ -21,9 +23,9 @@ class Command(BaseCommand):
         """--hours and --json."""
         parser.add_argument(
             "--hours",
-            type=float,
+            type=_hours,
             default=24,
-            help="how far back the ledger is read; less than the shortest retention (24)",
+            help=f"how far back the ledger is read, more than 0 and at most {MOST_HOURS:,}; less than the shortest retention (24)",
         )
         parser.add_argument("--json", action="store_true", help="one object, to stdout")
 
@@ -46,3 +48,15 @@ class Command(BaseCommand):
                 self.stdout.write("  and more")
         count = len(invariants.applicable())
         self.stdout.write(f"{count - len(broken)} of {count} rules hold.")
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= MOST_HOURS:
+        raise ArgumentTypeError(
+            f"{text!r} is no number of hours more than 0 and at most {MOST_HOURS:,}"
+        )
+    return hours

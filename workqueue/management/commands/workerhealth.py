@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     help = (
         "Says whether the newest worker and job worker of this host beat. Exit code 0 if so, 1 if one is "
-        "silent or none is there, 69 if the database does not answer. Examples: manage.py workerhealth; "
+        "silent or none is there, 69 if the database does not answer or is not migrated. Examples: manage.py workerhealth; "
         "manage.py workerhealth --kind server --json"
     )
     requires_system_checks: list[str] = []
@@ -40,7 +40,8 @@ class Command(BaseCommand):
                 kinds=kind or [Node.Kind.WORKER, Node.Kind.JOBWORKER]
             )
         except DatabaseError as problem:
-            self.stderr.write(f"the database does not answer: {problem}".strip())
+            said = " ".join(str(problem).split())
+            self.stderr.write(f"it cannot be known, the database says: {said}")
             raise SystemExit(EXIT_UNAVAILABLE) from None
         missing = set(kind or ()) - {one.kind for one in found}
         healthy = bool(found) and all(one.fresh for one in found) and not missing

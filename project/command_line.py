@@ -1,0 +1,67 @@
+"""command_line: run one of manage.py's commands; what stops it from outside is one line.
+
+A database that is away or not migrated, a reader that has hung up, Ctrl-C: none of
+them is a fault of the command, and none may look like its own exit code 1.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from django.core.management import execute_from_command_line
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+)
+
+from project.configuration import EXIT_CONFIGURATION
+from project.upgrade import EXIT_UNAVAILABLE, WRONG_ADDRESS, said_by
+from workqueue import schema
+
+INTERRUPTED = 130  # exit codes, as shells have them: 128 and the signal's number
+HUNG_UP = 141
+
+
+def run(argv: Sequence[str]) -> None:
+    """Run the command that is named. With --traceback a problem is shown as Python has it."""
+    try:
+        execute_from_command_line(list(argv))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `... | head` has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(HUNG_UP) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except (DatabaseError, InterfaceError) as problem:
+        said, code = _explained(problem)
+        if not said or "--traceback" in argv:
+            raise
+        sys.stderr.write(f"{said}\n")
+        raise SystemExit(code) from None
+
+
+def _explained(problem: Exception) -> tuple[str, int]:
+    """One line and the exit code; "": the database and its schema are in order, we are not."""
+    reason = said_by(problem)
+    try:
+        connection.close()
+        found = schema.look()
+    except OperationalError as away:
+        reason = said_by(away)
+        if any(words in reason for words in WRONG_ADDRESS):
+            text = f"DATABASE_URL is wrong: the server says {reason!r}"
+            return text, EXIT_CONFIGURATION
+        text = f"the database of DATABASE_URL does not answer: {reason}"
+        return text, EXIT_UNAVAILABLE
+    except DatabaseError as wrong:  # a file of something else, for example
+        return f"DATABASE_URL is wrong: {said_by(wrong)}", EXIT_CONFIGURATION
+    if not found.ready:
+        first = [*found.partial, *found.missing][0]
+        text = f"the database is not migrated for this release ({first} is missing): `manage.py start` does it, or `manage.py migrate`"
+        return text, EXIT_CONFIGURATION
+    if isinstance(problem, OperationalError | InterfaceError):
+        text = f"the database of DATABASE_URL broke off: {reason}. Try again."
+        return text, EXIT_UNAVAILABLE
+    return "", 0
