@@ -42,13 +42,15 @@ class Follower:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop; what is not stored yet is stored with the finish of its attempt."""
+        """Store once more and stop; later lines are stored with the finish of their attempt."""
         self._ended.set()
         self._thread.join(2.0)
 
     def _loop(self) -> None:
         try:
-            while not self._ended.wait(EVERY):
+            ended = False
+            while not ended:
+                ended = self._ended.wait(EVERY)
                 self._follow()
                 close_old_connections()
         finally:

@@ -133,6 +133,8 @@ class Worker(Loop):
         self._in_order(partial(self._hand_back, self.slots.take_back()))
         while self.slots.running and clock.steady() < deadline:
             time.sleep(0.02)
+        # First, with the last lines of what is given up: it holds rows for a moment.
+        self.follower.end()
         left = self.slots.take_over()
         if left:
             reason = f"not finished within WORKER_DRAIN_TIMEOUT_S ({seconds:g} s) of the stop of {self.me.name}"
@@ -143,7 +145,6 @@ class Worker(Loop):
                 "results not stored items=%s: their items run again",
                 self.finisher.pending(),
             )
-        self.follower.end()
         self.beat.stop()
         self.listener.stop()
         self._in_order(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from audit import clock
-from audit.models import LateResult, NodeEvent, Run
+from audit.models import LateResult, Line, NodeEvent, Run
 from tests import factories
 from tests.processes import Process
 from tests.waiting import wait_until
@@ -145,7 +145,7 @@ def test_a_stop_hands_back_what_waits_and_finishes_what_runs(
 def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
     acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
-    enqueue(acme, f"touch:{mark}+sleep:60")
+    enqueue(acme, f"log:3+touch:{mark}+sleep:60")
     process = worker(WORKER_DRAIN_TIMEOUT_S="1")
     executing(mark)
     began = time.monotonic()
@@ -155,6 +155,7 @@ def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
     [run] = runs(1)
     assert run.outcome == "abandoned"
     assert "WORKER_DRAIN_TIMEOUT_S (1 s)" in run.error
+    assert Line.objects.filter(claim_id=run.id).count() == 3
     item = WorkItem.objects.get()
     assert (item.status, item.recoveries) == ("pending", 0)
 
