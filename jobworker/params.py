@@ -13,12 +13,12 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, get_type_hints
 
 from jobworker.exceptions import InvalidParams
-from workqueue.bounds import quote, read_json
+from workqueue.bounds import quote
 
 LONGEST = 500  # characters of a text, where a parameter says nothing
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
@@ -39,6 +39,7 @@ class Param:
     pattern: str
     says: str  # what the pattern asks for, in words
     longest: int
+    check: Callable[[Any], str] | None  # value -> what is wrong with it; "": nothing
 
     @property
     def required(self) -> bool:
@@ -70,8 +71,13 @@ def param(
     pattern: str = "",
     says: str = "",
     longest: int = LONGEST,
+    check: Callable[[Any], str] | None = None,
 ) -> Any:
-    """A field of a Params dataclass. `pattern` must match the whole text; `says` names it."""
+    """A field of a Params dataclass. `pattern` must match the whole text; `says` names it.
+
+    `check` looks at a value that is all else that it must be, and answers with the
+    sentence that refuses it, or "".
+    """
     about = {
         "sentence": sentence,
         "low": low,
@@ -80,6 +86,7 @@ def param(
         "pattern": pattern,
         "says": says,
         "longest": longest,
+        "check": check,
     }
     if default is MISSING:
         return dataclasses.field(metadata=about)
@@ -102,6 +109,7 @@ def describe(params: type) -> tuple[Param, ...]:
                 "pattern": "",
                 "says": "",
                 "longest": LONGEST,
+                "check": None,
                 **each.metadata,
             },
         )
@@ -112,8 +120,9 @@ def describe(params: type) -> tuple[Param, ...]:
 def read(params: type, given: Mapping[str, object]) -> Any:
     """The Params of these values, texts as they were typed or JSON values.
 
-    Raises InvalidParams with a sentence per parameter. A class may refuse combinations
-    by raising InvalidParams or ValueError in __post_init__.
+    Raises InvalidParams with a sentence for every parameter that is wrong. A class may
+    refuse combinations by raising InvalidParams or ValueError in __post_init__: it is
+    asked only where each value by itself is right.
     """
     if not isinstance(given, Mapping):  # as somebody wrote it by SQL
         raise InvalidParams({"parameters": "They are not a JSON object."})
@@ -137,6 +146,8 @@ def read(params: type, given: Mapping[str, object]) -> Any:
         values[name], problem = _accept(each, value)
         if problem:
             problems[name] = f"{problem} {each.range}".strip()
+        elif each.check and (refused := each.check(values[name])):
+            problems[name] = refused
     if problems:
         raise InvalidParams(problems)
     try:
@@ -165,7 +176,10 @@ def from_pairs(pairs: list[str]) -> dict[str, object]:
 
 def from_text(text: str) -> dict[str, object]:
     """A JSON object, of the command line. Raises InvalidParams."""
-    found = read_json(text)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
     if not isinstance(found, dict):
         raise InvalidParams({"parameters": "They are not a JSON object."})
     return found
@@ -178,7 +192,10 @@ def _accept(each: Param, value: object) -> tuple[Any, str]:
     if each.type in (int, float):
         return _number(each, value)
     if not isinstance(value, str):
-        value = json.dumps(value)
+        try:
+            value = json.dumps(value)
+        except (TypeError, ValueError, RecursionError):  # an object of Python's own
+            return None, f"A value of type {type(value).__name__} is no JSON."
     text = value.strip()
     if each.choices and text not in each.choices:
         return None, f"{quote(text)} is not one of the choices."
