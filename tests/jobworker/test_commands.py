@@ -53,6 +53,19 @@ def test_submit_without_a_type_lists_types_and_parameters(
     assert "does  What to do. (default '')" in said
 
 
+def test_submit_offers_what_people_submit_and_refuses_the_rest(acme: Tenant) -> None:
+    said = called("submit")
+    assert "cluster_provision (heavy):" in said
+    assert "autodelete_sweep" not in said
+    assert "autodelete_sweep" not in refused("submit", "nothing")[0]
+    text, code = refused("submit", "autodelete_sweep", "--tenant", "acme")
+    assert text == (
+        "tenant: Jobs of type autodelete_sweep work for all tenants: they are the platform's."
+    )
+    assert code == 1
+    assert not Job.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says", "code"),
     [
