@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, get_type_hints
 
+from audit.text import visible
 from jobworker.exceptions import InvalidParams
 from workqueue.bounds import quote
 
 LONGEST = 500  # characters of a text, where a parameter says nothing
+LARGEST = 10**18 - 1  # of a number, where a parameter says nothing
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -33,8 +35,8 @@ class Param:
     type: type
     sentence: str  # what it is
     default: Any  # MISSING: it is required
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     choices: tuple[str, ...]
     pattern: str
     says: str  # what the pattern asks for, in words
@@ -55,9 +57,9 @@ class Param:
             return "Choose on or off."
         if self.type in (int, float):
             what = "a whole number" if self.type is int else "a number"
-            if self.low is not None and self.high is not None:
-                return f"Enter {what} from {self.low:,} to {self.high:,}."
-            return f"Enter {what}."
+            if (self.low, self.high) == (-LARGEST, LARGEST):
+                return f"Enter {what} of at most 18 digits."
+            return f"Enter {what} from {self.low:,} to {self.high:,}."
         return f"Enter {self.says}." if self.says else ""
 
 
@@ -65,8 +67,8 @@ def param(
     sentence: str,
     *,
     default: Any = MISSING,
-    low: float | None = None,
-    high: float | None = None,
+    low: float = -LARGEST,
+    high: float = LARGEST,
     choices: tuple[str, ...] = (),
     pattern: str = "",
     says: str = "",
@@ -103,8 +105,8 @@ def describe(params: type) -> tuple[Param, ...]:
             default=each.default,
             **{
                 "sentence": "",
-                "low": None,
-                "high": None,
+                "low": -LARGEST,
+                "high": LARGEST,
                 "choices": (),
                 "pattern": "",
                 "says": "",
@@ -197,12 +199,14 @@ def _accept(each: Param, value: object) -> tuple[Any, str]:
         except (TypeError, ValueError, RecursionError):  # an object of Python's own
             return None, f"A value of type {type(value).__name__} is no JSON."
     text = value.strip()
+    if visible(text) != text or any(
+        ord(letter) < 32 and letter not in "\n\t" for letter in text
+    ):
+        return None, "It has characters that cannot be shown."
     if each.choices and text not in each.choices:
         return None, f"{quote(text)} is not one of the choices."
     if len(text) > each.longest:
         return None, f"That is too long. Enter at most {each.longest} characters."
-    if any(ord(letter) < 32 and letter not in "\n\t" for letter in text):
-        return None, "It has characters that cannot be shown."
     if each.pattern and not re.fullmatch(each.pattern, text, re.ASCII):
         return None, f"{quote(text)} cannot be used."
     return text, ""
@@ -232,13 +236,15 @@ def _number(each: Param, value: object) -> tuple[int | float | None, str]:
         number = value
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
-    if number is None or not math.isfinite(number):
+    # As a comparison: math.isfinite raises for an integer beyond the floats.
+    if number is None or not -math.inf < number < math.inf:
         return None, f"{quote(value)} is not a {'whole ' if whole else ''}number."
-    if each.low is not None and number < each.low:
-        return None, f"{number:,} is below the range."
-    if each.high is not None and number > each.high:
-        return None, f"{number:,} is above the range."
-    return number, ""
+    if each.low <= number <= each.high:
+        return number, ""
+    side = "below" if number < each.low else "above"
+    # Python refuses to print integers of some thousands of digits.
+    shown = f"{number:,}" if abs(number) <= LARGEST else "That"
+    return None, f"{shown} is {side} the range."
 
 
 def _decimal(text: str) -> float | None:
