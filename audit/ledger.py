@@ -236,7 +236,7 @@ def change(
     """
     Change.objects.create(
         who=_name(who, 150),
-        origin=origin,
+        origin=_name(origin, 8),
         subject=text.gate(subject, limit=200),
         verb=_name(verb, 30),
         old=text.gate_json(old),

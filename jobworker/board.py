@@ -127,19 +127,23 @@ def typed(params: object) -> dict[str, str]:
     }
 
 
-def external(job: Job) -> str:
-    """What it began outside: "apply of deployment demo, host build-1, pid 4127".
+def outside(job: Job) -> Any:
+    """What it began outside, as JSON for readers, secrets masked; None: nothing.
 
     What becomes of it without its worker ("then") stands in the error of those that lost it.
     """
     ref = gate_json(job.external_ref)
+    if isinstance(ref, dict):
+        ref.pop("then", None)
+    return ref
+
+
+def external(job: Job) -> str:
+    """What it began outside: "apply of deployment demo, host build-1, pid 4127"."""
+    ref = outside(job)
     if not isinstance(ref, dict):
         return "" if ref is None else told(ref)
-    rest = [
-        f"{name} {told(value)}"
-        for name, value in ref.items()
-        if name not in ("what", "then")
-    ]
+    rest = [f"{name} {told(value)}" for name, value in ref.items() if name != "what"]
     return ", ".join([*([told(ref["what"])] if "what" in ref else []), *rest])
 
 

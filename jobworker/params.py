@@ -13,14 +13,16 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, get_type_hints
 
+from audit.text import visible
 from jobworker.exceptions import InvalidParams
-from workqueue.bounds import quote, read_json
+from workqueue.bounds import quote
 
 LONGEST = 500  # characters of a text, where a parameter says nothing
+LARGEST = 10**18 - 1  # of a number, where a parameter says nothing
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -33,12 +35,13 @@ class Param:
     type: type
     sentence: str  # what it is
     default: Any  # MISSING: it is required
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     choices: tuple[str, ...]
     pattern: str
     says: str  # what the pattern asks for, in words
     longest: int
+    check: Callable[[Any], str] | None  # value -> what is wrong with it; "": nothing
 
     @property
     def required(self) -> bool:
@@ -54,9 +57,9 @@ class Param:
             return "Choose on or off."
         if self.type in (int, float):
             what = "a whole number" if self.type is int else "a number"
-            if self.low is not None and self.high is not None:
-                return f"Enter {what} from {self.low:,} to {self.high:,}."
-            return f"Enter {what}."
+            if (self.low, self.high) == (-LARGEST, LARGEST):
+                return f"Enter {what} of at most 18 digits."
+            return f"Enter {what} from {self.low:,} to {self.high:,}."
         return f"Enter {self.says}." if self.says else ""
 
 
@@ -64,14 +67,19 @@ def param(
     sentence: str,
     *,
     default: Any = MISSING,
-    low: float | None = None,
-    high: float | None = None,
+    low: float = -LARGEST,
+    high: float = LARGEST,
     choices: tuple[str, ...] = (),
     pattern: str = "",
     says: str = "",
     longest: int = LONGEST,
+    check: Callable[[Any], str] | None = None,
 ) -> Any:
-    """A field of a Params dataclass. `pattern` must match the whole text; `says` names it."""
+    """A field of a Params dataclass. `pattern` must match the whole text; `says` names it.
+
+    `check` looks at a value that is all else that it must be, and answers with the
+    sentence that refuses it, or "".
+    """
     about = {
         "sentence": sentence,
         "low": low,
@@ -80,6 +88,7 @@ def param(
         "pattern": pattern,
         "says": says,
         "longest": longest,
+        "check": check,
     }
     if default is MISSING:
         return dataclasses.field(metadata=about)
@@ -96,12 +105,13 @@ def describe(params: type) -> tuple[Param, ...]:
             default=each.default,
             **{
                 "sentence": "",
-                "low": None,
-                "high": None,
+                "low": -LARGEST,
+                "high": LARGEST,
                 "choices": (),
                 "pattern": "",
                 "says": "",
                 "longest": LONGEST,
+                "check": None,
                 **each.metadata,
             },
         )
@@ -112,8 +122,9 @@ def describe(params: type) -> tuple[Param, ...]:
 def read(params: type, given: Mapping[str, object]) -> Any:
     """The Params of these values, texts as they were typed or JSON values.
 
-    Raises InvalidParams with a sentence per parameter. A class may refuse combinations
-    by raising InvalidParams or ValueError in __post_init__.
+    Raises InvalidParams with a sentence for every parameter that is wrong. A class may
+    refuse combinations by raising InvalidParams or ValueError in __post_init__: it is
+    asked only where each value by itself is right.
     """
     if not isinstance(given, Mapping):  # as somebody wrote it by SQL
         raise InvalidParams({"parameters": "They are not a JSON object."})
@@ -137,6 +148,8 @@ def read(params: type, given: Mapping[str, object]) -> Any:
         values[name], problem = _accept(each, value)
         if problem:
             problems[name] = f"{problem} {each.range}".strip()
+        elif each.check and (refused := each.check(values[name])):
+            problems[name] = refused
     if problems:
         raise InvalidParams(problems)
     try:
@@ -165,7 +178,10 @@ def from_pairs(pairs: list[str]) -> dict[str, object]:
 
 def from_text(text: str) -> dict[str, object]:
     """A JSON object, of the command line. Raises InvalidParams."""
-    found = read_json(text)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
     if not isinstance(found, dict):
         raise InvalidParams({"parameters": "They are not a JSON object."})
     return found
@@ -178,14 +194,19 @@ def _accept(each: Param, value: object) -> tuple[Any, str]:
     if each.type in (int, float):
         return _number(each, value)
     if not isinstance(value, str):
-        value = json.dumps(value)
+        try:
+            value = json.dumps(value)
+        except (TypeError, ValueError, RecursionError):  # an object of Python's own
+            return None, f"A value of type {type(value).__name__} is no JSON."
     text = value.strip()
+    if visible(text) != text or any(
+        ord(letter) < 32 and letter not in "\n\t" for letter in text
+    ):
+        return None, "It has characters that cannot be shown."
     if each.choices and text not in each.choices:
         return None, f"{quote(text)} is not one of the choices."
     if len(text) > each.longest:
         return None, f"That is too long. Enter at most {each.longest} characters."
-    if any(ord(letter) < 32 and letter not in "\n\t" for letter in text):
-        return None, "It has characters that cannot be shown."
     if each.pattern and not re.fullmatch(each.pattern, text, re.ASCII):
         return None, f"{quote(text)} cannot be used."
     return text, ""
@@ -215,13 +236,15 @@ def _number(each: Param, value: object) -> tuple[int | float | None, str]:
         number = value
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
-    if number is None or not math.isfinite(number):
+    # As a comparison: math.isfinite raises for an integer beyond the floats.
+    if number is None or not -math.inf < number < math.inf:
         return None, f"{quote(value)} is not a {'whole ' if whole else ''}number."
-    if each.low is not None and number < each.low:
-        return None, f"{number:,} is below the range."
-    if each.high is not None and number > each.high:
-        return None, f"{number:,} is above the range."
-    return number, ""
+    if each.low <= number <= each.high:
+        return number, ""
+    side = "below" if number < each.low else "above"
+    # Python refuses to print integers of some thousands of digits.
+    shown = f"{number:,}" if abs(number) <= LARGEST else "That"
+    return None, f"{shown} is {side} the range."
 
 
 def _decimal(text: str) -> float | None:

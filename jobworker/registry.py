@@ -33,7 +33,9 @@ class JobType:
     time_limit: timedelta
     exclusive: str = ""  # group of which one job runs at a time; "": none
     programs: tuple[str, ...] = ()  # what must be on the worker's PATH
-    by_hand: bool = True  # False: submitted by a handler only, the form leaves it out
+    # False: it works for all tenants. A handler submits it, for the platform; for another
+    # tenant it is refused, and the form and the command's list leave it out.
+    by_hand: bool = True
 
 
 @cache
@@ -53,7 +55,7 @@ def row(type: str) -> JobType:
     try:
         return types()[type]
     except KeyError:
-        known = ", ".join(types())
+        known = ", ".join(name for name, row in types().items() if row.by_hand)
         raise UnknownType(
             f"There is no job type {type!r}. There are {known}."
         ) from None

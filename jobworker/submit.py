@@ -10,11 +10,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from audit import clock, ledger
+from audit.text import visible
 from jobworker import params as parameters
 from jobworker import registry
 from jobworker.exceptions import InvalidParams, Locked
 from jobworker.models import Job
+from jobworker.registry import JobType
 from workqueue import wakeup
+from workqueue.bounds import quote
 from workqueue.models import Tenant
 
 CHANNEL = "millrace_jobs"  # wakes job workers; those of items would wake them too often
@@ -39,6 +42,8 @@ def submit(
     and Locked where an unfinished job works on the same thing.
     """
     row = registry.row(type)
+    if problems := _refused(row, tenant=tenant, priority=priority):
+        raise InvalidParams(problems)
     checked = parameters.read(registry.module(type).Params, params)
     job = Job(
         tenant=tenant,
@@ -52,8 +57,8 @@ def submit(
         time_limit_s=int(row.time_limit.total_seconds()),
         priority=max(LOWEST_PRIORITY, min(HIGHEST_PRIORITY, priority)),
         created_at=clock.DatabaseNow(),
-        created_by=who[:150],
-        origin=origin,
+        created_by=visible(who)[:150],
+        origin=visible(origin)[:8],
         adopts=adopts,
         external_ref=adopts.external_ref if adopts else None,
     )
@@ -74,6 +79,22 @@ def submit(
 def wake() -> None:
     """Let job workers look at once. After the commit."""
     wakeup.notify(CHANNEL)
+
+
+def _refused(row: JobType, *, tenant: Tenant, priority: object) -> dict[str, str]:
+    """What stands against it whatever its parameters are."""
+    problems = {}
+    if not row.by_hand and not tenant.is_platform:
+        # Its result and output name all tenants, and a tenant's staff read its jobs.
+        problems["tenant"] = (
+            f"Jobs of type {row.type} work for all tenants: they are the platform's."
+        )
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        problems["priority"] = (
+            f"{quote(priority)} is not a whole number. Enter one from"
+            f" {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}."
+        )
+    return problems
 
 
 def _locked(job: Job) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from audit import words
 from workqueue import node, registry
-from workqueue.bounds import Declaration, Key
+from workqueue.bounds import Declaration, Key, quote
 from workqueue.models import Node, Setting, Tenant
 
 UNITS = {"ms": timedelta(milliseconds=1), "s": timedelta(seconds=1)}
@@ -97,6 +97,7 @@ class Version:
 
     setting: Setting
     changes: tuple[tuple[str, str, str], ...]  # (key, old, new)
+    odd: str  # what is stored, where that is no set of values; "": it is one
     in_force: bool
 
 
@@ -163,6 +164,7 @@ def history(versions: Sequence[Setting], *, declaration: Declaration) -> list[Ve
             changes=changes(
                 old.values if old else {}, each.values, declaration=declaration
             ),
+            odd="" if isinstance(each.values, dict) else quote(each.values),
             in_force=place == 0,
         )
         for place, (each, old) in enumerate(pairs)
@@ -174,17 +176,22 @@ def changes(
     old: object, new: object, *, declaration: Declaration
 ) -> tuple[tuple[str, str, str], ...]:
     """(key, old, new) of every key that differs; a key that is not stored is at its default."""
-    before, after = (each if isinstance(each, dict) else {} for each in (old, new))
-    default = {key.name: key.default for key in declaration.keys}
-    names = dict.fromkeys([*default, *before, *after])
-    pairs = [
-        (name, before.get(name, default.get(name)), after.get(name, default.get(name)))
-        for name in names
-    ]
+    keys = {key.name: key for key in declaration.keys}
+    default = {name: key.default for name, key in keys.items()}
+    before, after = (
+        {**default, **each} if isinstance(each, dict) else default
+        for each in (old, new)
+    )
+
+    def told(values: Mapping[str, Any], name: str) -> str:
+        return _stored(keys.get(name), values[name]) if name in values else ""
+
     return tuple(
-        (name, _plain(was), _plain(becomes))
-        for name, was, becomes in pairs
-        if was != becomes
+        (name, told(before, name), told(after, name))
+        for name in dict.fromkeys([*before, *after])
+        # The texts too: to Python true is 1.
+        if before.get(name) != after.get(name)
+        or told(before, name) != told(after, name)
     )
 
 
@@ -289,6 +296,12 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "" if value is None else words.shown(str(value))
+
+
+def _stored(key: Key | None, value: object) -> str:
+    """A stored value: as it is typed where it is of the key's kind, else as JSON has it."""
+    typed = key is not None and type(value) is type(key.default)
+    return _plain(value) if typed else quote(value)
 
 
 def _object(value: object) -> dict[str, Any]:

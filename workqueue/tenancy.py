@@ -61,7 +61,7 @@ def create(
         slug=slug.strip(),
         name=text.gate(" ".join(name.split())),
         time_zone=time_zone.strip(),
-        modules=sorted(set(modules)),
+        modules=sorted({text.gate(each) for each in modules}),
         licence_expires_at=licence_expires_at,
     )
     try:

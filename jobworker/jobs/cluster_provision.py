@@ -22,16 +22,10 @@ class Params:
 
     name: str = given.name("Name of the cluster, the tenant's own.")
     nodes: int = param("Machines in it.", default=2, low=1, high=100)
-    module: str = given.module()
-    variables: str = given.variables()
+    module: str = given.module(KIND)
+    variables: str = given.variables("name", "nodes")
     ttl_hours: int = given.ttl_hours()
     protected: bool = given.protected()
-
-    def __post_init__(self) -> None:
-        """Refuse what is no module and no JSON."""
-        given.check(
-            KIND, module=self.module, variables=self.variables, taken=("name", "nodes")
-        )
 
 
 def subject(params: Params) -> str:

@@ -15,7 +15,6 @@ from jobworker.providers import given, provision
 from workqueue.context import Outcome
 
 KIND = "database"
-TAKEN = ("name", "engine", "size_gb", "password")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +26,10 @@ class Params:
         "Which server.", default="postgresql", choices=("postgresql", "mysql")
     )
     size_gb: int = param("Its disk, in GB.", default=10, low=1, high=65_536)
-    module: str = given.module()
-    variables: str = given.variables()
+    module: str = given.module(KIND)
+    variables: str = given.variables("name", "engine", "size_gb", "password")
     ttl_hours: int = given.ttl_hours()
     protected: bool = given.protected()
-
-    def __post_init__(self) -> None:
-        """Refuse what is no module and no JSON."""
-        given.check(KIND, module=self.module, variables=self.variables, taken=TAKEN)
 
 
 def subject(params: Params) -> str:

@@ -11,8 +11,6 @@ from jobworker.params import param
 from jobworker.providers import given, packer
 from workqueue.context import Outcome
 
-TAKEN = ("name", "version")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
@@ -25,19 +23,11 @@ class Params:
         says="letters, digits, dots, hyphens and underscores",
     )
     template: str = given.module(
-        "What to build it by: a folder of the job worker's modules.", default="golden"
+        packer.KIND,
+        "What to build it by: a folder of the job worker's modules.",
+        default="golden",
     )
-    variables: str = given.variables()
-
-    def __post_init__(self) -> None:
-        """Refuse what is no template and no JSON."""
-        given.check(
-            packer.KIND,
-            module=self.template,
-            variables=self.variables,
-            taken=TAKEN,
-            field="template",
-        )
+    variables: str = given.variables("name", "version")
 
 
 def subject(params: Params) -> str:

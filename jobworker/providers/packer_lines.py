@@ -47,7 +47,7 @@ class Said:
     error_count: int = 0
     cancelling: bool = False
     _builds: set[str] = field(default_factory=set)
-    _over: set[str] = field(default_factory=set)
+    _finished: set[str] = field(default_factory=set)
 
     def line(self, line: str) -> None:
         """Log what it says, take what it tells."""
@@ -92,9 +92,11 @@ class Said:
             self.ctx.phase(f"{step[1]}: {step[2]}")
         if over := FINISHED.match(said):
             self._builds.add(over[1])
-            self._over.add(over[1])
+            # Told to stop it says "finished" of what it has just broken off.
+            if over[2] == "finished" and not self.cancelling:
+                self._finished.add(over[1])
             of = len(self._builds)
-            self.ctx.progress(min(MOST_PROGRESS, 100 * len(self._over) / of))
+            self.ctx.progress(min(MOST_PROGRESS, 100 * len(self._finished) / of))
 
     def _artifact(self, target: str, data: list[str]) -> None:
         artifact = self.artifacts.setdefault(target, Artifact(build=target))

@@ -29,6 +29,7 @@ class Said:
     to_do: bool = False  # set by the plan's exit code
     planned: int = 0  # steps; a replacement is two
     finished: int = 0
+    failed: int = 0  # steps that broke off: by an error, or told to stop
     drifted: int = 0  # resources that differ from the state
     added: int = 0
     changed: int = 0
@@ -81,6 +82,10 @@ class Said:
         self.finished += 1
         self._show()
 
+    def _errored(self, _: dict[str, Any]) -> None:
+        self.failed += 1
+        self._show()
+
     def _started(self, _: dict[str, Any]) -> None:
         self._show()
 
@@ -92,9 +97,10 @@ class Said:
         )
 
     def _show(self) -> None:
-        of = max(self.planned, self.finished)
+        of = max(self.planned, self.finished + self.failed)
         plural = "" if of == 1 else "s"
-        self.ctx.phase(f"{self.step}, {self.finished} of {of} resource{plural}")
+        failed = f", {self.failed} failed" if self.failed else ""
+        self.ctx.phase(f"{self.step}, {self.finished} of {of} resource{plural}{failed}")
         if of:
             self.ctx.progress(min(MOST_PROGRESS, 100 * self.finished / of))
 
@@ -104,7 +110,7 @@ _TAKEN: dict[str, Callable[[Said, dict[str, Any]], None]] = {
     "resource_drift": Said._drift,
     "apply_start": Said._started,
     "apply_complete": Said._finished,
-    "apply_errored": Said._finished,
+    "apply_errored": Said._errored,
     "change_summary": Said._summary,
 }
 

@@ -1,6 +1,9 @@
 """The commands of the job worker: what they print, and their exit codes."""
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
@@ -9,8 +12,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from audit import clock
+from audit.transcript import LineRow, store
 from jobworker.models import Job
 from tests import factories
+from tests.processes import MANAGE
 from workqueue.models import Tenant
 
 Submit = Callable[..., Job]
@@ -51,6 +56,19 @@ def test_submit_without_a_type_lists_types_and_parameters(
     said = called("submit")
     assert "act_heavy (heavy): For tests." in said
     assert "does  What to do. (default '')" in said
+
+
+def test_submit_offers_what_people_submit_and_refuses_the_rest(acme: Tenant) -> None:
+    said = called("submit")
+    assert "cluster_provision (heavy):" in said
+    assert "autodelete_sweep" not in said
+    assert "autodelete_sweep" not in refused("submit", "nothing")[0]
+    text, code = refused("submit", "autodelete_sweep", "--tenant", "acme")
+    assert text == (
+        "tenant: Jobs of type autodelete_sweep work for all tenants: they are the platform's."
+    )
+    assert code == 1
+    assert not Job.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,61 @@ def test_job_tail_prints_the_lines_and_the_end(acme: Tenant, attempt: Any) -> No
     assert "line 3" in out.getvalue()
     assert "Failed after" in out.getvalue()
     assert "quota exceeded" in out.getvalue()
+
+
+@pytest.fixture
+def followed(attempt: Any) -> Job:
+    """A job that runs, with three stored lines, and ends by itself never."""
+    one = attempt("")
+    at = clock.now()
+    store(
+        [LineRow(one.claimed.claim_id, seq, at, 20, f"line {seq}") for seq in (1, 2, 3)]
+    )
+    return one.job
+
+
+@pytest.mark.parametrize("verb", ["tail", "show"])
+def test_a_reader_who_goes_away_ends_the_command_without_a_word(
+    followed: Job, process_env: dict[str, str], verb: str
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*MANAGE, "job", verb, str(followed.id)],
+        env=process_env,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert (done.stderr, done.returncode) == (b"", 141)
+
+
+def test_ctrl_c_ends_a_tail_without_a_word_and_the_job_goes_on(
+    followed: Job, spawn: Any
+) -> None:
+    tail = spawn("job", "tail", str(followed.id))
+    tail.says("line 3")
+    tail.popen.send_signal(signal.SIGINT)
+    assert tail.popen.wait(20) == 130
+    assert [line[9:] for line in tail.log.splitlines()] == [
+        f"line {seq}" for seq in (1, 2, 3)
+    ]
+    followed.refresh_from_db()
+    assert followed.status == "running"
+    assert followed.cancel_requested_at is None
+
+
+def test_what_becomes_of_a_job_without_its_worker_is_no_fact_that_show_tells(
+    submitted: Submit,
+) -> None:
+    job = submitted()
+    ref = {"what": "an export", "token": "abc12345", "then": "it goes on"}
+    Job.objects.update(external_ref=ref)
+    facts = json.loads(called("job", "show", str(job.id), "--json"))
+    assert facts["external"] == {"what": "an export", "token": "••••"}
+    assert "it goes on" not in called("job", "show", str(job.id))
 
 
 def test_job_cancel_and_adopt_say_what_became_of_it(

@@ -23,6 +23,8 @@ class Params:
     share: float = param("Part.", default=0.5, low=0, high=1)
     fast: bool = param("Whether.", default=False)
     size: str = param("Size.", default="small", choices=("small", "large"))
+    note: str = param("Any text.", default="")
+    count: int = param("Any number.", default=0)
 
     def __post_init__(self) -> None:
         if self.fast and self.size == "large":
@@ -55,6 +57,17 @@ def test_texts_as_they_were_typed_and_json_values_give_the_same() -> None:
         ({"name": "BAD"}, "name: “BAD” cannot be used. Enter lower-case letters, digits and hyphens."),
         ({"name": "a" * 501}, "name: That is too long. Enter at most 500 characters."),
         ({"name": "a\0b"}, "name: It has characters that cannot be shown."),
+        ({"note": "a\ud800b"}, "note: It has characters that cannot be shown."),
+        ({"note": "a\0b"}, "note: It has characters that cannot be shown."),
+        ({"size": "\udcff"}, "size: It has characters that cannot be shown. Choose small or large."),
+        ({"nodes": 10**400}, "nodes: That is above the range. Enter a whole number from 1 to 1,000."),
+        ({"nodes": -(10**5000)}, "nodes: That is below the range."),
+        ({"nodes": 1e300}, "nodes: That is above the range."),
+        ({"nodes": float("inf")}, "nodes: Infinity is not a whole number."),
+        ({"share": 10**400}, "share: That is above the range."),
+        ({"share": float("nan")}, "share: NaN is not a number."),
+        ({"count": 10**18}, "count: That is above the range. Enter a whole number of at most 18 digits."),
+        ({"count": "9" * 19}, "count: “9999999999999999999” is not a whole number. Enter a whole number of at most 18 digits."),
         ({"nodes": 0}, "nodes: 0 is below the range. Enter a whole number from 1 to 1,000."),
         ({"nodes": "1e3"}, "nodes: “1e3” is not a whole number."),
         ({"nodes": "१"}, "nodes: “१” is not a whole number."),
@@ -62,7 +75,7 @@ def test_texts_as_they_were_typed_and_json_values_give_the_same() -> None:
         ({"share": "nan"}, "share: “nan” is not a number."),
         ({"fast": "perhaps"}, "fast: “perhaps” is neither. Choose on or off."),
         ({"size": "huge"}, "size: “huge” is not one of the choices. Choose small or large."),
-        ({"what": 1}, "what: There is no such parameter. There are name, nodes, share, fast, size."),
+        ({"what": 1}, "what: There is no such parameter. There are name, nodes, share, fast, size, note, count."),
         ({"fast": True, "size": "large"}, "parameters: fast is for small ones"),
     ],
 )  # fmt: skip

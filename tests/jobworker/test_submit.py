@@ -100,3 +100,38 @@ def test_adopting_is_not_refused_since_it_begins_nothing(acme: Tenant) -> None:
     Job.objects.update(status="failed")
     there.delete()
     assert submit("cluster_destroy", old.params, **asked, adopts=old).adopts == old
+
+
+def test_a_type_that_works_for_all_tenants_is_submitted_for_the_platform_alone(
+    acme: Tenant,
+) -> None:
+    asked = {"params": {}, "who": "t", "origin": "engine"}
+    with pytest.raises(InvalidParams, match="tenant: Jobs of type autodelete_sweep"):
+        submit("autodelete_sweep", tenant=acme, **asked)
+    assert not Job.objects.exists()
+    job = submit("autodelete_sweep", tenant=factories.platform(), **asked)
+    assert job.tenant.is_platform
+
+
+@pytest.mark.parametrize("priority", ["high", "7", 1.5, None, True])
+def test_a_priority_that_is_no_whole_number_is_refused(
+    submitted: Submit, priority: object
+) -> None:
+    with pytest.raises(InvalidParams, match="is not a whole number") as refused:
+        submitted(priority=priority)
+    assert set(refused.value.problems) == {"priority"}
+    assert not Job.objects.exists()
+
+
+def test_who_and_from_where_are_stored_whatever_is_in_them(acme: Tenant) -> None:
+    job = submit(
+        "cluster_provision",
+        {"name": "demo"},
+        tenant=acme,
+        who="a\0b\ud800" + "x" * 200,
+        origin="a\0b" + "x" * 200,
+        why="a\0b\ud800",
+    )
+    job.refresh_from_db()
+    assert job.created_by.startswith("a\N{SYMBOL FOR NULL}b\\ud800x")
+    assert job.origin.startswith("a\N{SYMBOL FOR NULL}b")

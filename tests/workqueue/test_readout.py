@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import JSONField, Value
 
 from audit import clock
 from tests import factories
@@ -33,6 +34,18 @@ def worker(
         **more,
     }
     return factories.node(host=host, report=report)
+
+
+def stored(version: int, values: Any) -> dict[str, Any]:
+    """A version as somebody wrote it by SQL."""
+    return {
+        "name": DECLARATION.name,
+        "version": version,
+        "values": values,
+        "at": clock.now(),
+        "who": "anna",
+        "origin": "command",
+    }
 
 
 def row(
@@ -138,6 +151,36 @@ def test_history_says_what_each_version_changed_of_the_one_before():
         (("WORKER_CONCURRENCY", "10", "12"),),
     ]
     assert [each.in_force for each in found] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(True, "true"), (1, "1"), (1.5, "1.5"), ("1", "“1”"), (None, "null"), ([1], "[1]")],
+)  # fmt: skip
+def test_history_says_what_is_stored_in_whatever_form(value: Any, told: str):
+    Setting.objects.create(**stored(1, {"WORKER_CONCURRENCY": 1 if told != "1" else 2}))
+    Setting.objects.create(**stored(2, {"WORKER_CONCURRENCY": value, "OLD": value}))
+    newest, _ = readout.history(list(policy.history()), declaration=DECLARATION)
+    assert newest.changes[0] == (
+        "WORKER_CONCURRENCY",
+        "1" if told != "1" else "2",
+        told,
+    )
+    assert newest.changes[1] == ("OLD", "", told)
+    assert newest.odd == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [([1, 2], "[1, 2]"), ("x", "“x”"), (None, "null"), (True, "true")]
+)  # fmt: skip
+def test_history_says_of_what_is_no_set_of_values_that_it_is_none(
+    value: Any, told: str
+):
+    Setting.objects.create(**stored(1, {"WORKER_CONCURRENCY": 12}))
+    Setting.objects.create(**stored(2, Value(value, JSONField())))
+    newest, _ = readout.history(list(policy.history()), declaration=DECLARATION)
+    assert newest.odd == told
+    assert newest.changes == (("WORKER_CONCURRENCY", "12", "10"),)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import getpass
 import json as to_json
+import os
+import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -12,23 +14,27 @@ from django.core.management.base import BaseCommand, CommandError
 
 from audit import clock, queries, words
 from audit.transcript import LineRow
-from jobworker import operate, waiting
+from jobworker import board, operate, waiting
 from jobworker.exceptions import CannotAdopt, Locked
 from jobworker.models import Job
 from workqueue import wakeup
 
 NOT_FOUND = 3  # exit code
+INTERRUPTED = 130  # as a shell says it of Ctrl-C
+READER_GONE = 141  # as a shell says it of SIGPIPE
 LOOK = 0.5  # seconds between looks while it is followed
 AT_ONCE = 1000  # lines
 
 
 class Command(BaseCommand):
-    """Exit code 0: done. 1: it had ended, or cannot be adopted; tail: it failed. 3: no such job."""
+    """One verb for one job."""
 
     help = (
         "Shows a job, follows its output until it ends, cancels it, or adopts what a failed one began "
-        "outside. ID may be the first characters of it. Examples: manage.py job show 0198f3; "
-        "manage.py job tail 0198f3; manage.py job cancel 0198f3 --why 'wrong image'; manage.py job adopt 0198f3 --json"
+        "outside. ID may be the first characters of it. Exit code 0: done; 1: it had ended, or cannot be adopted, "
+        "tail: it did not succeed; 3: no such job; 130: Ctrl-C, a job that was followed goes on; 141: nobody reads the output any more. "
+        "Examples: manage.py job show 0198f3; manage.py job tail 0198f3; manage.py job cancel 0198f3 --why 'wrong image'; "
+        "manage.py job adopt 0198f3 --json"
     )
     requires_migrations_checks = False
 
@@ -40,16 +46,27 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one object, to stdout")
 
     def handle(self, *_: Any, verb: str, id: str, **given: Any) -> None:
-        """Do it."""
-        job = _found(id)
+        """Do it. A follower who has seen enough ends it in either way, without a word."""
+        try:
+            self._do(verb, _found(id), **given)
+            self.stdout.flush()
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # What is still buffered goes nowhere: the interpreter writes it as it ends,
+            # and would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(READER_GONE) from None
+
+    def _do(self, verb: str, job: Job, *, why: str, json: bool, **_: Any) -> None:
         if verb == "tail":
             self._tail(job)
         elif verb == "cancel":
-            self._cancel(job, why=given["why"], json=given["json"])
+            self._cancel(job, why=why, json=json)
         elif verb == "adopt":
-            self._adopt(job, why=given["why"], json=given["json"])
+            self._adopt(job, why=why, json=json)
         else:
-            self._show(job, json=given["json"])
+            self._show(job, json=json)
 
     def _show(self, job: Job, *, json: bool) -> None:
         facts = _facts(job)
@@ -70,6 +87,7 @@ class Command(BaseCommand):
                 self.stdout.write(
                     f"{line.at:%H:%M:%S} {'ERROR ' if line.level >= 40 else ''}{line.text}"
                 )
+            self.stdout.flush()  # a pipe would get them by the 8 KB
             if job.status not in Job.UNFINISHED:
                 break
             time.sleep(LOOK)
@@ -162,7 +180,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "finished": job.finished_at,
         "lines": job.line_count,
         "left out": job.dropped_lines,
-        "external": job.external_ref,
+        "external": board.outside(job),
         "result": job.result,
         "summary": job.summary,
         "error code": job.error_code,

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from audit.text import visible
 from jobworker import params as parameters
 from jobworker import registry
 from jobworker.exceptions import InvalidParams, Locked, UnknownType
@@ -99,7 +100,7 @@ class Command(BaseCommand):
             )
 
     def _list(self) -> None:
-        for row in registry.types().values():
+        for row in (row for row in registry.types().values() if row.by_hand):
             self.stdout.write(f"{row.type} ({row.tier}): {row.purpose}")
             for each in parameters.describe(registry.module(row.type).Params):
                 default = "required" if each.required else f"default {each.default!r}"
@@ -123,7 +124,7 @@ def _priority(text: str) -> int:
 def _tenant(slug: str | None) -> Tenant:
     if slug is None:
         return Tenant.objects.get(is_platform=True)
-    found = Tenant.objects.filter(slug=slug).first()
+    found = Tenant.objects.filter(slug=visible(slug)).first()
     if found is None:
         raise CommandError(f"There is no tenant {slug!r}.", returncode=NOT_FOUND)
     return found

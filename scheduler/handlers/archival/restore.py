@@ -12,6 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from audit import ledger
+from audit.text import visible
 from scheduler.handlers.archival import store
 from scheduler.handlers.archival.archivable import type_of
 from scheduler.handlers.archival.exceptions import ArchiveError, NotAnArchive
@@ -30,7 +31,7 @@ class Restored:
 
 def registered(text: str) -> ArchiveFile:
     """The file that a person named by its path or its number. Raises NotAnArchive."""
-    name = store.name_of(text)
+    name = visible(store.name_of(text))
     files = ArchiveFile.objects.all()
     found = files.filter(path=name).first()
     if found is None and text.removeprefix("#").isdecimal():

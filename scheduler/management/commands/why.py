@@ -10,6 +10,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from audit import clock
+from audit.text import visible
 from jobworker import waiting
 from jobworker.models import Job
 from scheduler.why import explain
@@ -57,7 +58,7 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no job {handler}.", returncode=NOT_FOUND)
             raise CommandError("Say whose: --tenant SLUG.", returncode=2)
         try:
-            found = explain(handler, tenant=Tenant.objects.get(slug=tenant))
+            found = explain(handler, tenant=Tenant.objects.get(slug=visible(tenant)))
         except UnknownHandler:
             raise CommandError(
                 _no(handler, "handler", list(registry.rows())), returncode=NOT_FOUND

@@ -172,6 +172,8 @@ def test_cancelling_interrupts_terraform_and_says_what_is_there(
         "terraform apply of deployment demo was interrupted (SIGINT) and ended"
         " with exit code 1; state has 3 resources (2 tainted, replaced next time)"
     )
+    assert ctx.sign.phase == "apply, 1 of 3 resources, 2 failed"
+    assert ctx.sign.progress == 33
     left = Deployment.objects.get()
     assert (left.status, left.resources) == ("failed", 3)
     assert not TerraformLock.objects.exists()

@@ -55,6 +55,29 @@ def test_steps_are_phases_and_finished_builds_progress(said: Any) -> None:
     assert sign.progress == 99
 
 
+@pytest.mark.parametrize(
+    ("stopped", "second", "progress"),
+    [
+        (False, "finished", 99),
+        (False, "errored", 50),
+        # Told to stop, Packer says "finished" of what it breaks off.
+        (True, "finished", 50),
+    ],
+)
+def test_a_build_that_broke_off_is_no_progress(
+    start: Any, stopped: bool, second: str, progress: int
+) -> None:
+    found = Said(ctx=start())
+    found.line("1,,ui,say,==> a.b: begins")
+    found.line("1,,ui,say,==> c.d: begins")
+    found.line("1,,ui,say,Build 'a.b' finished after 1 second.")
+    if stopped:
+        found.line("1,,ui,say,Cancelling build after receiving interrupt")
+    found.line(f"1,,ui,say,Build 'c.d' {second} after 1 second.")
+
+    assert found.ctx.sign.progress == progress
+
+
 def test_a_missing_variable_is_the_error_of_validate(said: Any) -> None:
     found = said("validate_missing_var.csv")
 

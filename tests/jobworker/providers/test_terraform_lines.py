@@ -45,7 +45,18 @@ def test_a_failing_provisioner_is_named_with_its_address_and_its_output(
         "local-exec provisioner error in terraform_data.node[1]: Error running command "
         "'echo node 1: quota exceeded >&2; exit 3': exit status 3. Output: node 1: quota exceeded"
     )
-    assert (found.planned, found.finished) == (3, 3)
+    assert (found.planned, found.finished, found.failed) == (3, 2, 1)
+
+
+def test_what_broke_off_is_told_apart_and_is_no_progress(start: Any) -> None:
+    found = Said(ctx=start(), step="apply")
+    for _ in range(3):
+        found.line('{"type": "planned_change", "change": {"action": "create"}}')
+    for kind in ("apply_complete", "apply_errored", "apply_errored"):
+        found.line(json.dumps({"type": kind}))
+
+    sign = found.ctx.sign
+    assert (sign.phase, sign.progress) == ("apply, 1 of 3 resources, 2 failed", 33)
 
 
 def test_a_refused_variable_is_the_error_of_the_plan(said: Any) -> None:

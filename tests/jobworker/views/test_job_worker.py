@@ -110,6 +110,23 @@ def test_an_old_version_is_restored_from_its_history(boss: Client):
     assert (newest.version, newest.values) == (3, {"heavy": 4})
 
 
+def test_the_history_shows_what_is_stored_whatever_that_is(boss: Client):
+    for version, values in enumerate(({"heavy": True}, [1], "x"), start=1):
+        Setting.objects.create(
+            name=DECLARATION.name,
+            version=version,
+            values=values,
+            at=clock.now(),
+            who="anna",
+            origin="command",
+        )
+    html = text(boss.get(PAGE))
+    assert "<code>heavy</code> <del>2</del> <ins>true</ins>" in html
+    assert "stored is <code>[1]</code>, which is no set of values" in html
+    assert "stored is <code>“x”</code>, which is no set of values" in html
+    assert "no value changed" not in html
+
+
 def test_it_stands_among_the_settings_and_has_one_address(boss: Client):
     assert "Job Worker" in text(boss.get("/admin/settings/?q=heavy"))
     assert boss.get("/admin/settings/job-worker/")["Location"] == PAGE
