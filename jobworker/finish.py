@@ -190,6 +190,7 @@ def _keep_late(attempt: Attempt, outcome: Outcome, word: str, error: str) -> Non
         return
     logger.warning("late result job=%s type=%s outcome=%s", job.id, job.type, word)
     closed = attempt.transcript.close()
+    unstored = [*attempt.unstored, *closed.rest]  # none were stored after the claim
     ledger.record_late(
         LateRecord(
             claim_id=claim_id,
@@ -207,7 +208,6 @@ def _keep_late(attempt: Attempt, outcome: Outcome, word: str, error: str) -> Non
             failed=outcome.failed,
             summary=outcome.summary,
             error=error,
-            transcript=closed.short
-            or "\n".join(line.text for line in closed.rest[-200:]),
+            transcript=closed.short or "\n".join(line.text for line in unstored[-200:]),
         )
     )

@@ -1,8 +1,9 @@
 """keeper: stores what running jobs have said, a batch at a time.
 
 One INSERT for the lines of all jobs of the process, five times a second at most, and a
-job's own row once a second or when its phase or progress changed. A thread of its own:
-a database that is slow must delay neither the claiming nor the heartbeat.
+job's own row once a second or when its phase or progress changed. Only where the claim
+holds: a run that somebody closed has counted its lines. A thread of its own: a database
+that is slow must delay neither the claiming nor the heartbeat.
 """
 
 import logging
@@ -22,6 +23,7 @@ from django.db import (
 from audit import clock, transcript
 from audit.text import gate, gate_json
 from jobworker.attempt import Attempt
+from jobworker.claim import still_held
 from jobworker.models import Job
 
 logger = logging.getLogger(__name__)
@@ -93,19 +95,22 @@ class Keeper:
                 each.lock.release()
 
     def _store(self, attempts: list[Attempt]) -> None:
+        # What a closed one has said since goes with its end, or into its late result.
+        attempts = [each for each in attempts if not each.closed]
         for each in attempts:
-            if not each.closed:
-                each.unstored += each.transcript.take()
-        lines = [line for each in attempts for line in each.unstored]
+            each.unstored += each.transcript.take()
         now = clock.steady()
-        told = [each for each in attempts if _tells(each, now)]
-        if not lines and not told:
+        talking = [each for each in attempts if each.unstored or _tells(each, now)]
+        if not talking:
             return
         with transaction.atomic():
-            transcript.store(lines)
+            held = still_held([each.claimed.claim_id for each in talking])
+            kept = [each for each in talking if each.claimed.claim_id in held]
+            told = [each for each in kept if _tells(each, now)]
+            transcript.store([line for each in kept for line in each.unstored])
             for each in told:
                 _tell(each)
-        for each in attempts:
+        for each in kept:
             if each.unstored:
                 each.stored_lines += len(each.unstored)
                 each.lag_ms = (clock.now() - each.unstored[0].at) // timedelta(

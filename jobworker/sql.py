@@ -37,6 +37,10 @@ WHERE id = %(id)s AND status = 'pending'
   AND (exclusive = '' OR NOT EXISTS (SELECT 1 FROM jobworker_job peer
     WHERE peer.exclusive = jobworker_job.exclusive AND peer.status = 'running'))"""
 
+# SET takes no parameters; the function does, for the transaction alone. A process that is
+# frozen while it has rows locked would keep everybody waiting who judges it.
+END_IF_FROZEN = "SELECT set_config('idle_in_transaction_session_timeout', '10s', TRUE)"
+
 # The connection budget; the ORM has no model of the server.
 CONNECTIONS = """SELECT current_setting('max_connections')::int,
   (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')"""
