@@ -179,7 +179,12 @@ def environment(folder: Path, backend: dict[str, str]) -> dict[str, str]:
 
 @patient
 def kept(ctx: JobContext, deployment: Deployment) -> Kept:
-    """What the state has, by its newest version."""
+    """What the state has."""
+    return in_state(deployment)
+
+
+def in_state(deployment: Deployment) -> Kept:
+    """What its newest version has."""
     newest = state.newest(deployment)
     document = json.loads(newest.body) if newest else {}
     instances = [
