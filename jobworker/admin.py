@@ -87,6 +87,7 @@ class DeploymentAdmin(Made, RecordedAdmin):
         "kind",
         "module",
         "state",
+        "reason",
         "resources",
         "variables_shown",
         "outputs_shown",
@@ -115,11 +116,13 @@ class DeploymentAdmin(Made, RecordedAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Destroy is for those who may submit its job."""
+        """Destroy is for those who may submit its job, what a job said for those who may see it."""
         may = obj is not None and access.may(
             request, "jobworker.submit_job", obj.tenant_id
         )
-        return [name for name in self.fields if may or name != "destroy"]
+        failed = obj is not None and obj.status == Deployment.Status.FAILED
+        shown = {"destroy": may, "reason": failed and obj.job_opens}
+        return [name for name in self.fields if shown.get(name, True)]
 
     @admin.display(description="Delete after", ordering="delete_after")
     def until_shown(self, obj: Deployment) -> str:
@@ -141,6 +144,12 @@ class DeploymentAdmin(Made, RecordedAdmin):
         """A word with its icon."""
         found = STATES.get(Deployment.Status(obj.status), "")
         return millrace.status(found, str(obj.get_status_display()))
+
+    @admin.display(description="Reason")
+    def reason(self, obj: Deployment) -> str:
+        """Why it failed, as its last job says."""
+        job = Job.objects.filter(pk=obj.last_job).first() if obj.last_job else None
+        return words.shown(job.error if job else "", limit=600) or words.UNKNOWN
 
     @admin.display(description="Variables")
     def variables_shown(self, obj: Deployment) -> SafeString | str:

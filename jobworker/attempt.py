@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from audit import clock
-from audit.transcript import LineRow, Transcript
+from audit.transcript import Transcript
 from jobworker.context import JobContext
 from jobworker.models import Job
 
@@ -35,7 +35,6 @@ class Attempt:
     stop_at: float = math.inf  # clock.steady(); told to stop, so it must end by then
     # Whoever stores lines of it, the keeper or its own finish.
     lock: threading.Lock = field(default_factory=threading.Lock)
-    unstored: list[LineRow] = field(default_factory=list)  # to be committed next
     told_at: float = 0.0  # clock.steady(); when its row was last told how it goes
     stored_lines: int = 0
     lag_ms: int | None = None  # of the lines stored last

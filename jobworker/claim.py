@@ -18,6 +18,7 @@ from django.db.models import Exists, Max, Min, OuterRef, QuerySet, Subquery
 from audit import clock
 from jobworker import sql
 from jobworker.models import Job
+from workqueue.connections import end_if_frozen
 from workqueue.node import Me
 
 AT_ONCE = 20  # candidates that others may take before we look again
@@ -90,6 +91,18 @@ def give_back(claims: Collection[UUID]) -> int:
         heartbeat_at=None,
         progress_at=None,
     )
+
+
+def still_held(claims: Collection[UUID]) -> set[UUID]:
+    """Those of the claims that hold, which nobody can end before the caller's transaction does.
+
+    One whose row somebody else writes at this moment is left out: ask again later.
+    """
+    end_if_frozen()
+    mine = Job.objects.running().filter(claim_id__in=claims)
+    # Left out and not waited for: the beat writes the same rows in an order of its own.
+    locked = mine.select_for_update(no_key=True, skip_locked=True)
+    return {claim for claim in locked.values_list("claim_id", flat=True) if claim}
 
 
 def _take(id: UUID, claim_id: UUID, *, me: Me, version: int) -> bool:

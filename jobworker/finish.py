@@ -15,6 +15,7 @@ from audit import clock, ledger, queries, transcript
 from audit.ledger import LateRecord, RunRecord
 from audit.text import gate, gate_json
 from audit.transcript import Closed
+from jobworker import registry
 from jobworker.attempt import Attempt
 from jobworker.models import Job
 from workqueue.context import Outcome
@@ -76,6 +77,8 @@ def end(
     )
     if not ended:
         return False
+    if job.claim_id:
+        _break_off(job, error)
     lines = queries.line_count(job.claim_id) if job.claim_id else 0
     record = _record(
         job, outcome=Outcome(summary=summary), word=word, error=error, now=now
@@ -112,12 +115,27 @@ def _close(
     )
     if not count:
         return False
+    if not done:
+        _break_off(job, error)
     transcript.store(closed.rest)
     ledger.record(
         [_run_of(attempt, outcome, word, error, closed)], finish_id=_finish_id(attempt)
     )
     _publish(job, STATUS[word], summary=outcome.summary, error=error)
     return True
+
+
+def _break_off(job: Job, why: str) -> None:
+    """Nothing that it was in the middle of may look alive. Whatever comes of that, it has ended.
+
+    Ahead of the other writes of the transaction: where the connection is lost in here,
+    the next of them says so.
+    """
+    try:
+        with transaction.atomic():
+            registry.broken_off(job.type, job.id, why)
+    except Exception:
+        logger.exception("what a job left is not put right job=%s", job.id)
 
 
 def _publish(job: Job, status: str, *, summary: str, error: str) -> None:

@@ -1,13 +1,14 @@
 """keeper: stores what running jobs have said, a batch at a time.
 
 One INSERT for the lines of all jobs of the process, five times a second at most, and a
-job's own row once a second or when its phase or progress changed. A thread of its own:
-a database that is slow must delay neither the claiming nor the heartbeat.
+job's own row once a second or when its phase or progress changed. Only where the claim
+holds: a run that somebody closed has counted its lines. A thread of its own: a database
+that is slow must delay neither the claiming nor the heartbeat.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 from django.db import (
@@ -21,7 +22,9 @@ from django.db import (
 
 from audit import clock, transcript
 from audit.text import gate, gate_json
+from audit.transcript import LineRow
 from jobworker.attempt import Attempt
+from jobworker.claim import still_held
 from jobworker.models import Job
 
 logger = logging.getLogger(__name__)
@@ -79,7 +82,6 @@ class Keeper:
             logger.exception("lines could not be stored")
             for each in mine:
                 each.transcript.leave_out()
-                each.unstored = []
         except (DatabaseError, InterfaceError) as problem:
             if not self._failing:
                 text = " ".join(str(problem).split())[:300]
@@ -93,48 +95,49 @@ class Keeper:
                 each.lock.release()
 
     def _store(self, attempts: list[Attempt]) -> None:
-        for each in attempts:
-            if not each.closed:
-                each.unstored = each.transcript.take()
-        lines = [line for each in attempts for line in each.unstored]
+        # What a closed one has said since goes with its end, or into its late result.
+        attempts = [each for each in attempts if not each.closed]
+        lines = {each: each.transcript.take() for each in attempts}
         now = clock.steady()
-        told = [each for each in attempts if _tells(each, now)]
-        if not lines and not told:
+        telling = {each for each in attempts if _tells(each, lines[each], now)}
+        talking = [each for each in attempts if lines[each] or each in telling]
+        if not talking:
             return
         with transaction.atomic():
-            transcript.store(lines)
-            for each in told:
-                _tell(each)
-        for each in attempts:
-            if each.unstored:
-                each.transcript.stored(len(each.unstored))
-                each.stored_lines += len(each.unstored)
-                each.lag_ms = (clock.now() - each.unstored[0].at) // timedelta(
-                    milliseconds=1
-                )
-                each.unstored = []
-        for each in told:
-            each.told_at = now
+            held = still_held([each.claimed.claim_id for each in talking])
+            kept = [each for each in talking if each.claimed.claim_id in held]
+            transcript.store([line for each in kept for line in lines[each]])
+            for each in kept:
+                if each in telling:
+                    _tell(each, lines[each])
+        for each in kept:
+            if stored := lines[each]:
+                each.transcript.stored(len(stored))
+                each.stored_lines += len(stored)
+                lag = clock.now() - stored[0].at
+                each.lag_ms = lag // timedelta(milliseconds=1)
+            if each in telling:
+                each.told_at = now
 
 
-def _tells(attempt: Attempt, now: float) -> bool:
+def _tells(attempt: Attempt, lines: Sequence[LineRow], now: float) -> bool:
     """Whether its row is to be told how it goes."""
     sign = attempt.context.sign
     due = now - attempt.told_at >= ROW_EVERY
-    return sign.urgent or (due and (sign.pending or bool(attempt.unstored)))
+    return sign.urgent or (due and (sign.pending or bool(lines)))
 
 
-def _tell(attempt: Attempt) -> None:
+def _tell(attempt: Attempt, lines: Sequence[LineRow]) -> None:
     """Its row. What is set meanwhile is told the next time."""
     sign = attempt.context.sign
     sign.urgent = sign.pending = False
-    last = attempt.unstored[-1].at if attempt.unstored else None
+    last = lines[-1].at if lines else None
     moments = [at for at in (sign.at, last) if at is not None]
     values = {
         "progress": sign.progress,
         "phase": gate(sign.phase, limit=200),
         "phases": gate_json(sign.phases),
-        "line_count": attempt.stored_lines + len(attempt.unstored),
+        "line_count": attempt.stored_lines + len(lines),
         "dropped_lines": attempt.transcript.dropped,
         "output_lag_ms": attempt.lag_ms,
         **({"progress_at": max(moments)} if moments else {}),

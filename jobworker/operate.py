@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from audit import clock, ledger
+from audit.text import gate
 from jobworker import registry
 from jobworker.exceptions import CannotAdopt, UnknownType
 from jobworker.finish import end
@@ -36,7 +37,7 @@ def cancel(job: Job, *, who: str, origin: str, why: str) -> bool:
             done = bool(
                 asked.update(
                     cancel_requested_at=clock.DatabaseNow(),
-                    cancel_requested_by=who[:150],
+                    cancel_requested_by=gate(who, limit=150),
                 )
             )
         if not done:
@@ -62,7 +63,8 @@ def cancel(job: Job, *, who: str, origin: str, why: str) -> bool:
 def adopt(job: Job, *, who: str, origin: str, why: str) -> Job:
     """A new job that only follows what this one began outside. It starts nothing there.
 
-    Raises CannotAdopt with the reason, and Locked where another works on the same thing.
+    Raises CannotAdopt with the reason, Locked where another works on the same thing, and
+    InvalidParams where this release refuses what that one was given.
     """
     with transaction.atomic():
         row = Job.objects.select_for_update().get(pk=job.pk)

@@ -1,7 +1,8 @@
 """programs: the external programs that run in this process, and the CPU they have used.
 
 providers/process.py writes it; the node's report and the job's page read it, so that
-"alive but silent" can be told from "stuck". CPU time is read from /proc; where there is
+"alive but silent" can be told from "stuck". Also whether one that another process of
+this machine began is still there: its worker may only hang. CPU time is read from /proc; where there is
 none it is None, which means: nobody knows.
 """
 
@@ -50,6 +51,31 @@ def running() -> list[Running]:
         Running(claim_id=claim, program=program, pid=pid, cpu_seconds=used.get(pid))
         for claim, (program, pid) in found.items()
     ]
+
+
+def lives(*, pid: int, folder: Path) -> bool:
+    """Whether the program that was begun in the folder as this pid still runs on this machine.
+
+    The number alone may be another's by now, but nobody else works in a job's workspace.
+    Where there is no /proc, whatever has the number counts.
+    """
+    try:
+        where = os.readlink(PROC / str(pid) / "cwd")
+    except PermissionError:
+        return False  # somebody else's: those that we begin are ours to look at
+    except OSError:
+        return not PROC.is_dir() and _exists(pid)  # it has ended
+    return Path(where.removesuffix(" (deleted)")) == folder.resolve()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _cpu_seconds(groups: set[int]) -> dict[int, float]:

@@ -4,7 +4,8 @@ Found through settings.JOBWORKER_TYPES, so that another project can bring job ty
 its own. A module of jobworker/jobs has a frozen dataclass `Params` and
 `run(ctx, params) -> Outcome`; where it makes sense also `subject(params) -> str`,
 `lock(params) -> str`, `refuse(params, tenant) -> {parameter: sentence}`, asked when it is
-submitted, and `follow(ctx, params, ref) -> Outcome`, which Adopt runs.
+submitted, `follow(ctx, params, ref) -> Outcome`, which Adopt runs, and
+`broken_off(job_id, why)`, called in the transaction that ends a job otherwise than well.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -87,6 +89,12 @@ def follow(type: str) -> Callable[..., Any] | None:
     """What follows a job's external task without starting anything; None: it cannot."""
     found: Callable[..., Any] | None = getattr(module(type), "follow", None)
     return found
+
+
+def broken_off(type: str, job_id: UUID, why: str) -> None:
+    """Let the type put its rows right after a job that may have stopped in the middle."""
+    if put_right := getattr(module(type), "broken_off", None):
+        put_right(job_id, why)
 
 
 def _said(type: str, name: str, params: Any) -> str:

@@ -42,7 +42,7 @@ def report_of(
             tier: sum(each.job.tier == tier for each in running)
             for tier in limits.caps.tiers
         },
-        "asleep": max(0, len(running) - weight.awake - weight.waking),
+        "asleep": max(0, len(running) - weight.taken()),
         "usable": limits.usable,
         "threads": limits.threads,
         "stuck": stuck,

@@ -8,6 +8,7 @@ the loop; nothing starts on a beat that is too old.
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -36,6 +37,7 @@ from jobworker.look import Look, look
 from jobworker.models import Job
 from jobworker.reconcile import give_up, reconcile
 from jobworker.report import report_of, start_words
+from jobworker.room import Room
 from jobworker.submit import CHANNEL
 from jobworker.weight import Weight
 from workqueue import connections, node, reclaim, wakeup
@@ -196,16 +198,17 @@ class Supervisor(Loop):
                 end(job, word="failed", code="unstartable", error=error)
 
     def _tiers_with_room(self) -> list[str]:
-        running = self.running()
-        threads = self.limits.threads - len(running) - len(self.stuck)
-        if len(running) >= self.limits.total or not self.weight.free() or threads <= 0:
-            return []
-        tiers = self.limits.caps.tiers.items()
-        return [
-            tier
-            for tier, cap in tiers
-            if sum(each.job.tier == tier for each in running) < cap
-        ]
+        caps = self.limits.caps
+        room = Room(
+            caps=caps.tiers,
+            total=caps.total,
+            usable=self.limits.usable,
+            threads=self.limits.threads,
+            running=Counter(each.job.tier for each in self.running()),
+            awake=self.weight.taken(),
+            stuck=len(self.stuck),
+        )
+        return [tier for tier in caps.tiers if not room.full(tier)]
 
     def _types(self) -> list[str]:
         """Known here, paused by nobody, and not better run by a worker that has the program."""

@@ -1,8 +1,9 @@
 """waiting: why a pending job waits, as a sentence.
 
 Asked of the pauses, the running jobs and what the workers say of themselves: which cap,
-which exclusive peer, paused, no worker for it. Reports are JSON of other releases too:
-whatever stands in them, a sentence comes out.
+which exclusive peer, paused, no worker for it. Whether there is room is room.py's to say,
+as it is for the claim. Reports are JSON of other releases too: whatever stands in them, a
+sentence comes out.
 """
 
 from collections import Counter
@@ -16,10 +17,12 @@ from audit import words
 from jobworker.installed import FOLDER
 from jobworker.models import Job
 from jobworker.registry import TIERS
+from jobworker.room import Room
 from workqueue import live, node
 from workqueue.models import Node
 
 MOST = 3  # workers that are named
+UNTOLD = 2**31  # a limit that a report does not have: no reason to wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +30,10 @@ class Worker:
     """A live job worker, by its own report."""
 
     name: str
-    used: Mapping[str, Any]  # caps as it uses them
-    usable: int | None  # jobs awake
-    asleep: int
+    room: Room
     types: frozenset[str] | None  # None: not said yet
     lacks: Mapping[str, str]  # type -> the program that is missing
     draining: bool
-    running: Counter[str]  # tier -> jobs
 
     def refuses(self, job: Job) -> str:
         """Why it does not take the job; "": it will, at its next pass."""
@@ -42,17 +42,21 @@ class Worker:
         if program := self.lacks.get(job.type):
             lacks = "cannot be written" if program == FOLDER else "is not installed"
             return f"{self.name} cannot serve {job.tier}: {program} {lacks}"
-        cap = _number(self.used.get(job.tier))
-        if cap is not None and self.running[job.tier] >= cap:
-            if cap == 0:
-                return f"the cap {job.tier} is 0 on {self.name}"
-            return f"the cap {job.tier} = {cap} is reached on {self.name}"
-        total, all_running = _number(self.used.get("total")), self.running.total()
-        if self.usable is not None and all_running - self.asleep >= self.usable:
-            return f"{self.name} runs as many jobs as its connection pool serves, {self.usable}"
-        if total is not None and all_running - self.asleep >= total:
-            return f"the cap total = {total} is reached on {self.name}"
-        return ""
+        room = self.room
+        match room.full(job.tier):
+            case "":
+                return ""
+            case "total":
+                return f"the cap total = {room.total} is reached on {self.name}"
+            case "usable":
+                return f"{self.name} runs as many jobs as its connection pool serves, {room.usable}"
+            case "threads":
+                stuck = f", {room.stuck} of them stuck" if room.stuck else ""
+                return f"{self.name} uses all of its {room.threads} threads{stuck}"
+            case tier if cap := room.caps[tier]:
+                return f"the cap {tier} = {cap} is reached on {self.name}"
+            case tier:
+                return f"the cap {tier} is 0 on {self.name}"
 
 
 def why(jobs: Sequence[Job], now: datetime) -> dict[UUID, str]:
@@ -114,12 +118,10 @@ def _why(
 
 def _worker(of: Node, *, name: str, running: Counter[str]) -> Worker:
     said = of.report if isinstance(of.report, dict) else {}
-    types, lacks, used = said.get("types"), said.get("lacks"), said.get("used")
+    types, lacks = said.get("types"), said.get("lacks")
     return Worker(
         name=name,
-        used=used if isinstance(used, dict) else {},
-        usable=_number(said.get("usable")),
-        asleep=_number(said.get("asleep")) or 0,
+        room=_room(said, running),
         types=frozenset(map(str, types)) if isinstance(types, list) else None,
         lacks={
             str(type): str(program)
@@ -128,9 +130,24 @@ def _worker(of: Node, *, name: str, running: Counter[str]) -> Worker:
             for type in names
         },
         draining=of.status == Node.Status.DRAINING or said.get("loop") == "draining",
-        running=running,
     )
 
 
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _room(said: Mapping[str, Any], running: Counter[str]) -> Room:
+    """By its report, but for what runs: the jobs' rows are newer."""
+    # As they were asked for: of the total, "used" has what the pool leaves of it.
+    found = said.get("caps")
+    caps = found if isinstance(found, dict) else {}
+    return Room(
+        caps={tier: _number(caps.get(tier), UNTOLD) for tier in TIERS},
+        total=_number(caps.get("total"), UNTOLD),
+        usable=_number(said.get("usable"), UNTOLD),
+        threads=_number(said.get("threads"), UNTOLD),
+        running=running,
+        awake=running.total() - _number(said.get("asleep"), 0),
+        stuck=_number(said.get("stuck"), 0),
+    )
+
+
+def _number(value: object, untold: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else untold

@@ -1,7 +1,7 @@
 """weight: how many jobs of this process are awake, and no more than the pool serves.
 
 A job awake needs connections; one asleep in `ctx.sleep` holds none. Who wakes up waits
-for weight before who is claimed anew, since claiming looks at `free`.
+for weight before who is claimed anew, since claiming looks at `taken`.
 """
 
 import threading
@@ -28,10 +28,10 @@ class Weight:
             self.usable = usable
             self._changed.notify_all()
 
-    def free(self) -> int:
-        """How many more may be claimed now."""
+    def taken(self) -> int:
+        """How many are awake, or about to be."""
         with self._changed:
-            return max(0, self.usable - self.awake - self.waking)
+            return self.awake + self.waking
 
     def take(self) -> None:
         """Begin a job."""

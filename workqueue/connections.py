@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 
+from workqueue import sql
 from workqueue.lifeline import Guarded, Paced, Unpooled, still_open
 
 ALIAS = "default"
@@ -157,6 +158,17 @@ def plain(name: str) -> psycopg.Connection[Any]:
     return Guarded.connect(
         **{**params, "application_name": _label(name), "autocommit": True}
     )
+
+
+def end_if_frozen() -> None:
+    """End the caller's transaction, with its locks, where this process stands still in it for 10 s.
+
+    Who judges a frozen process would wait for the rows that it has locked. SQLite frees
+    them with the process alone.
+    """
+    if _is_postgresql():
+        with connections[ALIAS].cursor() as cursor:
+            cursor.execute(sql.END_IF_FROZEN)
 
 
 def close_all() -> None:

@@ -16,6 +16,7 @@ from django.db import close_old_connections, connections, transaction
 from audit import clock, transcript
 from audit.text import gate_json
 from workqueue.attempt import Attempt
+from workqueue.connections import end_if_frozen
 from workqueue.exceptions import may_work_later
 from workqueue.models import WorkItem
 
@@ -107,6 +108,7 @@ def _store(attempts: Sequence[Attempt]) -> None:
 
 def _held(attempts: Sequence[Attempt]) -> set[UUID]:
     """The claims that hold, until the commit. What is finished or taken right now is left out."""
+    end_if_frozen()
     rows = WorkItem.objects.filter(
         id__in=[a.claimed.id for a in attempts],
         claim_id__in=[a.claimed.claim_id for a in attempts],

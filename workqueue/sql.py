@@ -95,6 +95,11 @@ RETURNING id, claim_id, claimed_at < {_NOW} - make_interval(secs => %(beat_s)s)"
 RENEW_SESSION: Final = """CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
 DISCARD TEMP; SELECT pg_advisory_unlock_all()"""
 
+# --- workqueue.connections
+
+# SET takes no parameters; the function does, for the transaction alone.
+END_IF_FROZEN = "SELECT set_config('idle_in_transaction_session_timeout', '10s', TRUE)"
+
 # --- workqueue.live
 
 # Settings and pauses in one statement, as two texts: an idle process asks every 5 s

@@ -20,7 +20,7 @@ from audit import ledger
 from jobworker.context import JobContext
 from jobworker.exceptions import Locked
 from jobworker.models import Deployment, Job
-from jobworker.providers import workspace
+from jobworker.providers import provision, workspace
 from jobworker.submit import submit
 from workqueue.context import Outcome
 from workqueue.models import Tenant
@@ -84,6 +84,7 @@ def run(ctx: JobContext, params: Params) -> Outcome:
     ctx.phase("submit")
     _submit(sweep)
     ctx.phase("look for what nobody owns")
+    _leave(sweep)
     sweep.orphans = _orphans(ctx)
     for orphan in sweep.orphans[:LISTED]:
         ctx.log(orphan, logging.WARNING)
@@ -176,6 +177,16 @@ def _submit(sweep: _Sweep) -> None:
     )
 
 
+def _leave(sweep: _Sweep) -> None:
+    """What no job works on any more and still looks so: the end of its job should have said it."""
+    alive = Job.objects.unfinished().filter(pk=OuterRef("last_job"))
+    for deployment in Deployment.objects.under_way().filter(~Exists(alive)):
+        with sweep.on(deployment), transaction.atomic():
+            if provision.leave(deployment, why="its job ended in the middle"):
+                line = f"{deployment.tenant_slug}: no job works on {deployment}: it counts as failed"
+                sweep.ctx.log(line, logging.WARNING)
+
+
 def _orphans(ctx: JobContext) -> list[str]:
     """What exists and nobody takes away. Listed, never deleted."""
     left = Deployment.objects.filter(resources__gt=0)
@@ -184,7 +195,8 @@ def _orphans(ctx: JobContext) -> list[str]:
         f"{each} of the removed tenant {each.tenant_slug}: {each.resources} resources"
         for each in ownerless
     ]
-    broken = left.filter(status=Deployment.Status.FAILED, delete_after__isnull=False)
+    # Also those of which the state knows nothing: what was being made may be there.
+    broken = Deployment.objects.filter(status=Deployment.Status.FAILED)
     found += [
         f"{each} of {each.tenant_slug} failed and is over its time: destroy it by hand"
         for each in broken.filter(delete_after__lte=ctx.now)

@@ -5,6 +5,7 @@ Outside: what the module made, by Terraform. A second run finds nothing to do.
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from jobworker.context import JobContext
 from jobworker.providers import follow as following
@@ -45,3 +46,8 @@ def run(ctx: JobContext, params: Params) -> Outcome:
 def follow(ctx: JobContext, params: Params, ref: dict[str, Any]) -> Outcome:
     """Take over what a broken job left; start nothing."""
     return following.follow(ctx, kind=KIND, name=params.name, ref=ref, gone=True)
+
+
+def broken_off(job_id: UUID, why: str) -> None:
+    """What it was working on failed."""
+    provision.broken_off(job_id, why)

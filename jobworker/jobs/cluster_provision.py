@@ -6,6 +6,7 @@ two at once are kept apart by the job's lock and the state's.
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from jobworker.context import JobContext
 from jobworker.params import param
@@ -56,3 +57,8 @@ def run(ctx: JobContext, params: Params) -> Outcome:
 def follow(ctx: JobContext, params: Params, ref: dict[str, Any]) -> Outcome:
     """Take over what a broken job left; start nothing."""
     return following.follow(ctx, kind=KIND, name=params.name, ref=ref)
+
+
+def broken_off(job_id: UUID, why: str) -> None:
+    """What it was working on failed."""
+    provision.broken_off(job_id, why)

@@ -7,6 +7,7 @@ here, once, and kept encrypted: no parameter carries it.
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from jobworker.context import JobContext
 from jobworker.params import param
@@ -65,3 +66,8 @@ def run(ctx: JobContext, params: Params) -> Outcome:
 def follow(ctx: JobContext, params: Params, ref: dict[str, Any]) -> Outcome:
     """Take over what a broken job left; start nothing."""
     return following.follow(ctx, kind=KIND, name=params.name, ref=ref)
+
+
+def broken_off(job_id: UUID, why: str) -> None:
+    """What it was working on failed."""
+    provision.broken_off(job_id, why)

@@ -19,6 +19,12 @@ class DeploymentQuerySet(models.QuerySet["Deployment"]):
             status=Deployment.Status.ACTIVE, protected=False, delete_after__lte=before
         )
 
+    def under_way(self) -> "DeploymentQuerySet":
+        """Those that a job makes, changes or takes away."""
+        return self.filter(
+            status__in=[Deployment.Status.PROVISIONING, Deployment.Status.DESTROYING]
+        )
+
 
 class Deployment(models.Model):
     """Something that a tenant had made by a module: a cluster, a database."""

@@ -1,9 +1,10 @@
 """follow: take over what a broken Terraform job left. Starts nothing. What Adopt runs.
 
-The broken job's worker is gone, and with it the state's listener: Terraform was told
-to stop, could not store its state, and wrote it to errored.tfstate in its workspace.
-Where that is on this host it becomes the state. The lock that the dead claim left is
-taken away. Then Terraform is asked what is there.
+The broken job's claim is gone, and with it the state's listener, but its worker may only
+hang: as long as its Terraform is seen to run on this host, its end is waited for. It
+was told to stop, or could not store its state, and wrote that to errored.tfstate in its
+workspace. Where that is on this host it becomes the state. The lock that the dead claim
+left is taken away. Then Terraform is asked what is there.
 """
 
 import json
@@ -13,14 +14,16 @@ from typing import Any
 
 from django.db import transaction
 
+from jobworker import programs
 from jobworker.context import JobContext
-from jobworker.exceptions import JobFailed
+from jobworker.exceptions import JobFailed, Stopped
 from jobworker.models import Deployment
 from jobworker.providers import provision, state, terraform, workspace
 from jobworker.providers.patient import patient
 from workqueue.context import Outcome
 
 Status = Deployment.Status
+LOOK = 5.0  # seconds between two looks at a program that still runs
 
 
 def follow(
@@ -29,6 +32,7 @@ def follow(
     """Say what is there, and put the row right. `gone`: nothing was to be left."""
     program = terraform.find(ctx)
     deployment = provision.existing(ctx, kind=kind, name=name)
+    wait_for(ctx, ref)
     left, notes = _left(ref)
     notes += take_over(ctx, deployment, left)
     for note in notes:
@@ -56,13 +60,35 @@ def follow(
     )
 
 
+def wait_for(ctx: JobContext, ref: dict[str, Any]) -> None:
+    """Wait for the end of the program, where it is seen to run. Raises Stopped with its pid."""
+    pid, folder = ref.get("pid"), Path(str(ref.get("workspace", "")))
+    if not isinstance(pid, int) or not _is_here(ref):
+        return
+    told = f"{ref.get('what')} still runs on {ref['host']} as pid {pid}"
+    try:
+        while programs.lives(pid=pid, folder=folder):
+            if ctx.sign.phase != "waiting for its end":
+                ctx.log(f"{told}; this job waits for its end")
+            ctx.phase("waiting for its end")
+            ctx.sleep(LOOK)
+    except Stopped as stopped:
+        raise Stopped(f"{stopped}; {told}, and nothing was taken over") from None
+
+
+def _is_here(ref: dict[str, Any]) -> bool:
+    return ref.get("host") == socket.gethostname()
+
+
 def _left(ref: dict[str, Any]) -> tuple[Path | None, list[str]]:
     """The broken job's workspace where it is here, and what is to be said of it."""
     host, folder = str(ref.get("host", "")), Path(str(ref.get("workspace", "")))
-    if host != socket.gethostname():
+    if not _is_here(ref):
         return None, [
             f"its workspace {folder} is on host {host}: where errored.tfstate lies in it,"
-            " what that lists is missing from this state"
+            " what that lists is missing from this state",
+            f"whether it still runs there, as pid {ref.get('pid')}, is not seen from here:"
+            " look before you submit the job again",
         ]
     if not workspace.is_one(folder) or not folder.is_dir():
         return None, [f"its workspace {folder} is gone"]

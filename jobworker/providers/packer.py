@@ -4,7 +4,6 @@ Whether a build was stopped is our own knowledge: told by a signal Packer may en
 exit code 0, and writes "finished" for what it has just broken off.
 """
 
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,14 +130,13 @@ class _Packer:
             on_line=said.line,
             patience_s=PATIENCE,
             on_start=lambda pid: self.ctx.save_ref(
-                {
-                    "what": what,
-                    "program": PROGRAM,
-                    "host": socket.gethostname(),
-                    "workspace": str(self.folder),
-                    "pid": pid,
-                    "then": "it was interrupted, and removed what it had begun to make",
-                }
+                process.reference(
+                    what=what,
+                    program=PROGRAM,
+                    pid=pid,
+                    folder=self.folder,
+                    ended="removed what it had begun to make, if it was given the time",
+                )
             ),
         )
         if ended.told:

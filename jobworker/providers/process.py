@@ -14,6 +14,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from django.db import connections
 
@@ -104,6 +106,26 @@ def version(path: str) -> str:
     said = asked.stdout.decode("utf-8", "replace").strip().partition("\n")[0]
     logger.info("program=%s version=%s", path, said or "(none told)")
     return said
+
+
+def reference(
+    *, what: str, program: str, pid: int, folder: Path, ended: str
+) -> dict[str, Any]:
+    """What is kept of a program that has just been started. `ended`: what it does, interrupted.
+
+    Read when its worker no longer answers, and nobody knows whether that is dead or
+    hangs: `then` has to be true of both.
+    """
+    host = socket.gethostname()
+    return {
+        "what": what,
+        "program": program,
+        "host": host,
+        "workspace": str(folder),
+        "pid": pid,
+        "then": f"where its worker has ended, it was interrupted and {ended}; where its"
+        f" worker only hangs, it may still run, as pid {pid} on {host}",
+    }
 
 
 def run_program(

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from audit import clock, ledger, text
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
-from jobworker.models import Deployment
+from jobworker.models import Deployment, Job
 from jobworker.models.deployment import mask
 from jobworker.providers import state, terraform, workspace
 from jobworker.providers.patient import patient
@@ -99,6 +100,24 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
             delete_after=None,
         )
     return _outcome(done, plan.to_do)
+
+
+def broken_off(job_id: UUID, why: str) -> None:
+    """Say of what a job was working on that nobody does any more. In the caller's transaction."""
+    for deployment in Deployment.objects.under_way().filter(last_job=job_id):
+        leave(deployment, why=why)
+
+
+def leave(deployment: Deployment, *, why: str) -> bool:
+    """A job stopped in the middle: parts of it may be there. False: another job has it by now."""
+    found = terraform.in_state(deployment)
+    return _move(
+        deployment,
+        job=deployment.last_job,
+        status=Status.FAILED,
+        resources=found.resources,
+        why=why,
+    )
 
 
 @patient
@@ -199,6 +218,7 @@ def _take(
             "created_at": ctx.now,
             "created_by": ctx.created_by,
             "changed_at": ctx.now,
+            "last_job": ctx.job_id,  # who is to be alive while it is PROVISIONING
         },
     )
     if deployment.status == Status.DESTROYED:
@@ -210,7 +230,8 @@ def _take(
     deployment.secret_variables = (
         json.dumps({**thought_of, **missing}) if made_up else ""
     )
-    deployment.save(update_fields=["status", "secret_variables"])
+    deployment.last_job = ctx.job_id
+    deployment.save(update_fields=["status", "secret_variables", "last_job"])
     return deployment
 
 
@@ -218,20 +239,40 @@ def _take(
 def update(
     ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
 ) -> bool:
-    """Write on the row, and tell of a new status. False: another job has it by now."""
+    """Write on the row. False: the job has ended, or another has the row by now."""
     with transaction.atomic():
-        mine = Deployment.objects.filter(pk=deployment.pk, last_job=ctx.job_id)
-        if not mine.update(status=status, changed_at=clock.DatabaseNow(), **values):
+        # Locked: nobody fails the job, and leaves the row to nobody, before this write.
+        held = Job.objects.running().filter(claim_id=ctx.claim_id)
+        if not held.select_for_update(no_key=True):
             return False
-        if status != deployment.status:
-            ledger.event(
-                type=f"deployment.{status}",
-                tenant_id=ctx.tenant_id,
-                tenant=ctx.tenant,
-                subject=f"deployment:{deployment.kind}/{deployment.name}",
-                data={"job": str(ctx.job_id), "was": deployment.status},
-                severity=3 if status == Status.FAILED else 1,
-            )
+        return _move(deployment, job=ctx.job_id, status=status, **values)
+
+
+def _move(
+    deployment: Deployment,
+    *,
+    job: UUID | None,
+    status: str,
+    why: str = "",
+    **values: Any,
+) -> bool:
+    """Write on the row that the job worked on last, and tell of a new status."""
+    mine = Deployment.objects.filter(pk=deployment.pk, last_job=job)
+    if not mine.update(status=status, changed_at=clock.DatabaseNow(), **values):
+        return False
+    if status != deployment.status:
+        ledger.event(
+            type=f"deployment.{status}",
+            tenant_id=deployment.tenant_id,
+            tenant=deployment.tenant_slug,
+            subject=f"deployment:{deployment.kind}/{deployment.name}",
+            data={
+                "job": str(job),
+                "was": deployment.status,
+                **({"why": why} if why else {}),
+            },
+            severity=3 if status == Status.FAILED else 1,
+        )
     deployment.status = status
     return True
 

@@ -9,7 +9,6 @@ to be replaced next time; killed, what it was making is missing from the state.
 import json
 import re
 import signal
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,16 +129,14 @@ class Terraform:
             on_line=on_line,
             patience_s=PATIENCE,
             on_start=lambda pid: self.ctx.save_ref(
-                {
-                    "what": what,
-                    "program": PROGRAM,
-                    "host": socket.gethostname(),
-                    "workspace": str(self.folder),
-                    "pid": pid,
-                    # What is true after a kill -9 of the worker.
-                    "then": f"it was interrupted, and its state is in {workspace.ERRORED}"
-                    f" in {self.folder} where it had made anything",
-                }
+                process.reference(
+                    what=what,
+                    program=PROGRAM,
+                    pid=pid,
+                    folder=self.folder,
+                    ended=f"left its state in {workspace.ERRORED} in {self.folder},"
+                    " if it had made anything and was given the time",
+                )
             ),
         )
         if ended.told:
@@ -179,7 +176,12 @@ def environment(folder: Path, backend: dict[str, str]) -> dict[str, str]:
 
 @patient
 def kept(ctx: JobContext, deployment: Deployment) -> Kept:
-    """What the state has, by its newest version."""
+    """What the state has."""
+    return in_state(deployment)
+
+
+def in_state(deployment: Deployment) -> Kept:
+    """What its newest version has."""
     newest = state.newest(deployment)
     document = json.loads(newest.body) if newest else {}
     instances = [

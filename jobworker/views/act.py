@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from audit import page, words
 from jobworker import board, operate
-from jobworker.exceptions import CannotAdopt, Locked
+from jobworker.exceptions import CannotAdopt, InvalidParams, Locked
 from jobworker.models import Job
 from jobworker.views.job import find
 from workqueue import access, verbs
@@ -70,7 +70,7 @@ def adopt(request: HttpRequest, job_id: UUID) -> HttpResponse:
         who = request.user.get_username()
         try:
             heir = operate.adopt(job, who=who, origin="admin", why=why)
-        except (CannotAdopt, Locked) as refused:
+        except (CannotAdopt, InvalidParams, Locked) as refused:
             messages.warning(request, f"It was not adopted. {refused}")
             return redirect("admin:job", job.pk)
         messages.success(request, "Adopted: this job follows what the other one began.")

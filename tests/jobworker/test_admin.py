@@ -60,6 +60,16 @@ def test_outputs_are_shown_but_of_the_sensitive_ones_only_the_name(boss, acme):
     assert "very-secret" not in html
 
 
+def test_a_failed_one_says_why_to_those_who_may_see_its_job(boss, acme):
+    job = screening.pending(acme, status="failed", error="worker jobs-1 stopped")
+    row = deployment(acme, status="failed", last_job=job.pk)
+    assert "worker jobs-1 stopped" in text(boss.get(at(row)))
+    viewer = screens.signed_in(screens.staff(acme, "jobworker.view_deployment"))
+    assert "worker jobs-1 stopped" not in text(viewer.get(at(row)))
+    Deployment.objects.update(status="active")
+    assert "worker jobs-1 stopped" not in text(boss.get(at(row)))
+
+
 def test_the_list_links_to_the_last_job_and_costs_the_same_for_fifty(
     boss, acme, django_assert_max_num_queries
 ):

@@ -206,6 +206,22 @@ def test_job_cancel_and_adopt_say_what_became_of_it(
     assert "It starts nothing." in called("job", "adopt", str(broken.id))
 
 
+def test_what_this_release_refuses_of_a_job_is_said_where_it_is_adopted(
+    submitted: Submit, acme: Tenant
+) -> None:
+    broken = factories.running_job(
+        acme,
+        factories.node("jobworker"),
+        "act_follows",
+        status="failed",
+        finished_at=clock.now(),
+        params={"gone": 1, "api_token": "abc"},
+        external_ref={"what": "an export"},
+    )
+    assert refused("job", "adopt", str(broken.id))[0].startswith("gone: ")
+    assert "abc" not in called("job", "show", str(broken.id), "--json")
+
+
 def test_why_explains_a_waiting_job(submitted: Submit) -> None:
     job = submitted()
     assert "! act_light: no job worker is alive" in called("why", str(job.id))

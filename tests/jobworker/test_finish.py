@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import DataError
@@ -9,6 +10,7 @@ from django.db import DataError
 from audit import ledger
 from audit.models import Event, LateResult, Line, Run
 from jobworker import finish as finishing
+from jobworker import registry
 from jobworker.attempt import Attempt
 from jobworker.finish import finish
 from jobworker.models import Job
@@ -111,3 +113,18 @@ def test_every_end_is_published_with_the_job_that_it_tells_of(attempt: Make) -> 
     assert (first.type, first.subject) == ("job.succeeded", f"job:{good.job.id}")
     assert (second.type, second.severity) == ("job.failed", 3)
     assert second.data["error"] == "quota exceeded"
+
+
+def test_its_type_is_told_of_every_end_but_a_good_one(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the job's thread is stuck and says nothing itself."""
+    told: list[tuple[str, UUID, str]] = []
+    monkeypatch.setattr(registry, "broken_off", lambda *given: told.append(given))
+    finish(attempt(), Outcome(), "succeeded", "", "")
+    assert told == []
+    ends = [attempt() for _ in range(3)]
+    for one, word in zip(ends, ("failed", "partial", "cancelled"), strict=True):
+        finish(one, Outcome(), word, "", f"it {word}")
+        assert told[-1] == ("act_light", one.job.id, f"it {word}")
+    assert len(told) == 3

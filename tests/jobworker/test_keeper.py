@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connections, transaction
 
 from audit import clock, transcript
-from audit.models import Line
+from audit.models import LateResult, Line, Run
 from jobworker.attempt import Attempt
+from jobworker.finish import end, finish
 from jobworker.keeper import Keeper
+from jobworker.models import Job
 from tests.waiting import wait_until
+from workqueue.context import Outcome
 
 Make = Callable[..., Attempt]
 
@@ -98,8 +101,89 @@ def test_a_job_whose_end_is_being_stored_keeps_its_lines_for_that(
         thread = threading.Thread(target=keeper_of(one)._store_all, args=([one],))
         thread.start()
         thread.join(5)
-    assert one.unstored == []
-    assert len(one.transcript.take()) == 1
+    assert one.transcript.close().line_count == 1
+    assert not Line.objects.exists()
+
+
+def abandoned(one: Attempt) -> bool:
+    """As somebody else ends it, who takes its worker for dead."""
+    job = Job.objects.get(pk=one.job.pk)
+    with transaction.atomic():
+        return end(job, word="abandoned", code="abandoned", error="")
+
+
+def test_what_is_said_after_the_claim_was_taken_is_no_line_but_a_late_result(
+    attempt: Make,
+) -> None:
+    lost, mine = attempt(), attempt()
+    keeper = keeper_of(lost, mine)
+    lost.context.log("in time")
+    keeper._store_all([lost, mine])
+    assert abandoned(lost)
+    for each in (lost, mine):
+        each.context.log("after that")
+        each.context.phase("next")
+    keeper._store_all([lost, mine])
+    lines = Line.objects.filter(claim_id=lost.claimed.claim_id)
+    assert [line.text for line in lines] == ["in time"]
+    assert Run.objects.get(id=lost.claimed.claim_id).line_count == 1
+    assert Line.objects.filter(claim_id=mine.claimed.claim_id).count() == 1
+    finish(lost, Outcome(), "succeeded", "", "")
+    assert LateResult.objects.get().transcript == "after that"
+
+
+def test_who_ends_a_job_while_its_lines_are_stored_waits_and_counts_them(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, ended, threads = attempt(), threading.Event(), []
+    real = transcript.store
+
+    def end_it() -> None:
+        try:
+            assert abandoned(one)
+            ended.set()
+        finally:
+            connections.close_all()
+
+    def store(lines: Any) -> None:
+        threads.append(threading.Thread(target=end_it))
+        threads[0].start()
+        assert not ended.wait(0.5)
+        real(lines)
+
+    monkeypatch.setattr(transcript, "store", store)
+    one.context.log("line")
+    keeper_of(one)._store_all([one])
+    threads[0].join(10)
+    assert ended.is_set()
+    assert Line.objects.count() == 1
+    assert Run.objects.get().line_count == 1
+
+
+@pytest.mark.postgresql
+def test_a_row_that_somebody_writes_is_stored_with_the_next_batch(
+    attempt: Make,
+) -> None:
+    """The beat writes the rows of all: waiting for it could be a deadlock."""
+    busy, free = attempt(), attempt()
+    for each in (busy, free):
+        each.context.log("line")
+    keeper = keeper_of(busy, free)
+    with transaction.atomic():
+        Job.objects.filter(pk=busy.job.pk).update(heartbeat_at=clock.now())
+        thread = threading.Thread(target=store_and_leave, args=(keeper, [busy, free]))
+        thread.start()
+        thread.join(5)
+        assert Line.objects.get().claim_id == free.claimed.claim_id
+    keeper._store_all([busy, free])
+    assert Line.objects.count() == 2
+
+
+def store_and_leave(keeper: Keeper, attempts: list[Attempt]) -> None:
+    try:
+        keeper._store_all(attempts)
+    finally:
+        connections.close_all()
 
 
 def test_the_thread_follows_what_runs_and_ends(attempt: Make) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from audit import clock
 from audit.models import Run
+from jobworker import registry
 from jobworker.models import Job
 from jobworker.reconcile import give_up, reconcile, stopped_after
 from tests import factories
@@ -47,6 +50,24 @@ def test_what_a_process_left_is_failed_at_once_by_anybody(held: Job, how: str) -
     assert (run.outcome, run.dedup_key) == ("abandoned", str(held.id))
     assert reconcile() == []
     assert Run.objects.count() == 1
+
+
+def test_a_type_that_cannot_put_its_rows_right_keeps_no_job_from_being_ended(
+    acme: Tenant, held: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = factories.running_job(acme, factories.node("jobworker"), "act_light")
+    Node.objects.update(status="stopped")
+    told: list[Any] = []
+
+    def refuse(type: str, job_id: UUID, why: str) -> None:
+        told.append(job_id)
+        Job.objects.filter(pk=job_id).update(summary="half of its work")
+        raise ValueError("it cannot")
+
+    monkeypatch.setattr(registry, "broken_off", refuse)
+    assert set(reconcile()) == set(told) == {held.id, other.id}
+    assert Run.objects.count() == 2
+    assert {job.summary for job in Job.objects.all()} == {""}
 
 
 def test_silence_alone_is_judged_only_by_who_may_judge(held: Job) -> None:

@@ -14,8 +14,9 @@ from workqueue.models import Node, Tenant
 
 Submit = Callable[..., Job]
 REPORT: dict[str, Any] = {
-    "used": {"heavy": 2, "medium": 1, "light": 3, "total": 3},
+    "caps": {"heavy": 2, "medium": 1, "light": 3, "total": 3},
     "usable": 3,
+    "threads": 25,
     "asleep": 0,
     "types": ["act_heavy", "act_medium", "act_light", "act_alone"],
     "lacks": {},
@@ -65,10 +66,39 @@ def test_the_total_the_pool_and_a_drain_are_reasons(
         factories.running_job(acme, node)
     job = submitted()
     assert said(job) == ("app-1 runs as many jobs as its connection pool serves, 2")
-    Node.objects.update(report={**REPORT, "usable": None, "used": {"total": 2}})
+    Node.objects.update(report={**REPORT, "usable": None, "caps": {"total": 2}})
     assert said(job) == "the cap total = 2 is reached on app-1"
+    Node.objects.update(report={**REPORT, "threads": 3, "stuck": 1})
+    assert said(job) == "app-1 uses all of its 3 threads, 1 of them stuck"
     Node.objects.update(report={**REPORT, "loop": "draining"})
     assert said(job) == "app-1 is draining"
+
+
+@pytest.mark.parametrize(
+    ("usable", "asleep", "reason"),
+    [
+        (3, 0, "the cap total = 3 is reached on app-1"),
+        (3, 3, "the cap total = 3 is reached on app-1"),
+        (1, 3, "the cap total = 3 is reached on app-1"),
+    ],
+)
+def test_jobs_that_sleep_count_among_the_total_whatever_the_pool_serves(
+    submitted: Submit, acme: Tenant, usable: int, asleep: int, reason: str
+) -> None:
+    used = {**REPORT["caps"], "total": usable}
+    node = worker(usable=usable, used=used, asleep=asleep)
+    for tier in ("light", "light", "heavy"):
+        factories.running_job(acme, node, tier=tier)
+    assert said(submitted()) == reason
+
+
+def test_of_a_total_that_the_pool_reduces_only_those_awake_count(
+    submitted: Submit, acme: Tenant
+) -> None:
+    caps = {**REPORT["caps"], "total": 12}
+    node = worker(caps=caps, used={**caps, "total": 1}, usable=1, asleep=1)
+    factories.running_job(acme, node)
+    assert said(submitted()) == "starts with the next pass"
 
 
 def test_the_exclusive_peer_is_named(submitted: Submit, acme: Tenant) -> None:
@@ -97,7 +127,7 @@ def test_a_pause_is_said_with_who_and_why(submitted: Submit) -> None:
 
 @pytest.mark.parametrize(
     "report",
-    [[], "x", None, {"used": 3, "types": 5, "lacks": [1]}, {"lacks": {"a": 3}}],
+    [[], "x", None, {"caps": 3, "types": 5, "lacks": [1]}, {"lacks": {"a": 3}}],
 )
 def test_whatever_a_worker_reports_a_sentence_comes_out(
     submitted: Submit, report: Any

@@ -22,12 +22,12 @@ def test_a_sleeper_has_no_weight_and_wakes_up_only_when_there_is_some() -> None:
 
     thread = threading.Thread(target=job)
     thread.start()
-    wait_until(lambda: weight.free() == 1, within=5, what="weight is free")
+    wait_until(lambda: weight.taken() == 0, within=5, what="weight is free")
     weight.take()  # another job is claimed into it
     sleep.set()
     wait_until(lambda: weight.waking == 1, within=5, what="it wants to wake up")
     assert not awake.is_set()
-    assert weight.free() == 0
+    assert weight.taken() == 2
     weight.put()
     assert awake.wait(5)
     assert (weight.awake, weight.waking) == (1, 0)
@@ -38,7 +38,7 @@ def test_who_wakes_up_comes_before_who_is_claimed_anew() -> None:
     weight = Weight()
     weight.allow(2)
     weight.waking = 1
-    assert weight.free() == 1
+    assert weight.taken() == 1
 
 
 def test_who_is_to_stop_does_not_wait_for_weight() -> None:

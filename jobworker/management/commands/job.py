@@ -2,8 +2,6 @@
 
 import getpass
 import json as to_json
-import os
-import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -13,15 +11,14 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from audit import clock, queries, words
+from audit.text import gate_json
 from audit.transcript import LineRow
 from jobworker import board, operate, waiting
-from jobworker.exceptions import CannotAdopt, Locked
+from jobworker.exceptions import CannotAdopt, InvalidParams, Locked
 from jobworker.models import Job
 from workqueue import wakeup
 
 NOT_FOUND = 3  # exit code
-INTERRUPTED = 130  # as a shell says it of Ctrl-C
-READER_GONE = 141  # as a shell says it of SIGPIPE
 LOOK = 0.5  # seconds between looks while it is followed
 AT_ONCE = 1000  # lines
 
@@ -45,20 +42,11 @@ class Command(BaseCommand):
         parser.add_argument("--why", default="", help="kept with the change")
         parser.add_argument("--json", action="store_true", help="one object, to stdout")
 
-    def handle(self, *_: Any, verb: str, id: str, **given: Any) -> None:
-        """Do it. A follower who has seen enough ends it in either way, without a word."""
-        try:
-            self._do(verb, _found(id), **given)
-            self.stdout.flush()
-        except KeyboardInterrupt:
-            raise SystemExit(INTERRUPTED) from None
-        except BrokenPipeError:
-            # What is still buffered goes nowhere: the interpreter writes it as it ends,
-            # and would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(READER_GONE) from None
-
-    def _do(self, verb: str, job: Job, *, why: str, json: bool, **_: Any) -> None:
+    def handle(
+        self, *_: Any, verb: str, id: str, why: str, json: bool, **__: Any
+    ) -> None:
+        """Do it."""
+        job = _found(id)
         if verb == "tail":
             self._tail(job)
         elif verb == "cancel":
@@ -118,7 +106,7 @@ class Command(BaseCommand):
     def _adopt(self, job: Job, *, why: str, json: bool) -> None:
         try:
             heir = operate.adopt(job, who=getpass.getuser(), origin="command", why=why)
-        except (CannotAdopt, Locked) as problem:
+        except (CannotAdopt, InvalidParams, Locked) as problem:
             raise CommandError(str(problem)) from None
         wakeup.flush()
         if json:
@@ -169,7 +157,7 @@ def _facts(job: Job) -> dict[str, Any]:
         "waits": waiting.why([job], now).get(job.id, ""),
         "phase": job.phase,
         "progress": job.progress,
-        "parameters": job.params,
+        "parameters": gate_json(job.params),
         "priority": job.priority,
         "submitted": job.created_at,
         "by": job.created_by,

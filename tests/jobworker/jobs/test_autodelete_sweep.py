@@ -140,5 +140,32 @@ def test_what_nobody_owns_is_listed_and_left_alone(
     assert not destroys().exists()
 
 
+def test_what_looks_alive_without_a_live_job_counts_as_failed_and_is_listed(
+    sweep: Any, start: Any, acme: Tenant
+) -> None:
+    busy = start("cluster_provision", tenant=acme)
+    over = clock.now() - HOUR
+    alive = {"status": "provisioning", "last_job": busy.job_id}
+    deployment(tenant=acme, name="alive", delete_after=over, **alive)
+    for name, status in (("half", "provisioning"), ("other", "destroying")):
+        deployment(
+            tenant=acme,
+            name=name,
+            status=status,
+            last_job=clock.uuid7(),
+            delete_after=over,
+        )
+
+    outcome = sweep()
+
+    assert outcome.details["orphans"] == [
+        "cluster half of acme failed and is over its time: destroy it by hand",
+        "cluster other of acme failed and is over its time: destroy it by hand",
+    ]
+    assert Deployment.objects.get(name="alive").status == "provisioning"
+    assert Event.objects.filter(type="deployment.failed").count() == 2
+    assert not destroys().exists()
+
+
 def test_with_nothing_to_do_it_says_so(sweep: Any) -> None:
     assert sweep().summary == "nothing is over its time"

@@ -7,15 +7,17 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from jobworker.exceptions import JobFailed
+from jobworker.exceptions import JobFailed, Stopped
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
-from jobworker.providers import follow, state, workspace
+from jobworker.providers import follow, process, state, workspace
 from tests import databases, factories
 from tests.jobworker.rows import deployment
 from tests.waiting import wait_until
@@ -60,8 +62,8 @@ def lives(process: psutil.Process) -> bool:
 
 
 @pytest.fixture
-def killed(start: Any, job_root: Path, tmp_path: Path) -> Any:
-    """A job whose worker was killed while two nodes booted, and its tenant."""
+def booting(start: Any, job_root: Path, tmp_path: Path) -> Any:
+    """A job's worker while two nodes boot, what it has started, the job, and its tenant."""
     acme = factories.tenant("acme")
     given = {"name": "demo", "variables": '{"delay": 300}', "ttl_hours": 5}
     ctx = start("cluster_provision", tenant=acme, **given)
@@ -82,6 +84,15 @@ def killed(start: Any, job_root: Path, tmp_path: Path) -> Any:
     )
     started = psutil.Process(worker.pid).children(recursive=True)
     assert {process.name() for process in started} >= {"terraform", "sleep"}
+    yield worker, started, Job.objects.get(pk=ctx.job_id), acme
+    worker.kill()
+    worker.wait()
+
+
+@pytest.fixture
+def killed(booting: Any) -> Any:
+    """A job whose worker was killed while two nodes booted, and its tenant."""
+    worker, started, job, acme = booting
     worker.send_signal(signal.SIGKILL)
     worker.wait()
     wait_until(
@@ -89,8 +100,13 @@ def killed(start: Any, job_root: Path, tmp_path: Path) -> Any:
         within=20,
         what=f"the end of {started}",
     )
-    Job.objects.filter(pk=ctx.job_id).update(status=Job.Status.FAILED)
-    return Job.objects.get(pk=ctx.job_id), acme
+    fail(job)
+    return job, acme
+
+
+def fail(job: Job) -> None:
+    """As somebody else does, who takes its worker for dead."""
+    Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED)
 
 
 def test_what_a_killed_worker_left_is_taken_over_and_nothing_is_started(
@@ -123,17 +139,119 @@ def test_what_a_killed_worker_left_is_taken_over_and_nothing_is_started(
     assert outcome.summary == "0 added, 0 changed, 3 destroyed"
 
 
+def test_the_terraform_of_a_worker_that_only_hangs_is_waited_for(
+    booting: Any, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, _, broken, acme = booting
+    worker.send_signal(signal.SIGSTOP)
+    fail(broken)
+    folder = Path(broken.external_ref["workspace"])
+    pid = broken.external_ref["pid"]
+    monkeypatch.setattr(follow, "LOOK", 0.05)
+    ctx = start("cluster_provision", tenant=acme)
+    looks: list[bool] = []
+
+    def sleep(_: float) -> None:
+        looks.append(TerraformLock.objects.exists() and folder.is_dir())
+        if len(looks) == 3:
+            worker.kill()  # its guard sees to Terraform
+        time.sleep(0.05)
+
+    monkeypatch.setattr(ctx, "sleep", sleep)
+
+    outcome = follow.follow(ctx, kind="cluster", name="demo", ref=broken.external_ref)
+
+    assert len(looks) >= 3
+    assert all(looks)
+    assert (
+        f"terraform apply of deployment demo still runs on {socket.gethostname()} as"
+        f" pid {pid}; this job waits for its end"
+    ) in ctx.lines()
+    assert "errored.tfstate of its workspace is the state now" in outcome.summary
+    assert Deployment.objects.get().resources == 3
+
+
+@pytest.fixture
+def alive(job_root: Path) -> Any:
+    """The reference to a program of a job that works in its workspace, and the program."""
+    folder = job_root / "workspaces" / "acme" / "cluster" / "demo" / "x"
+    folder.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "60"], cwd=folder) as program:
+        yield (
+            process.reference(
+                what="terraform apply of deployment demo",
+                program="terraform",
+                pid=program.pid,
+                folder=folder,
+                ended="wrote its state",
+            ),
+            program,
+        )
+        program.kill()
+
+
+def test_who_is_told_to_stop_while_it_waits_takes_nothing_and_says_what_runs(
+    start: Any, alive: Any
+) -> None:
+    ref, program = alive
+    ctx = start("cluster_provision")
+    one = deployment(ctx)
+    TerraformLock.objects.create(
+        deployment=one,
+        lock_id="x",
+        job=ctx.job_id,
+        claim_id=ctx.job_id,
+        created_at=ctx.now,
+    )
+    threading.Timer(0.3, ctx.stop, args=["cancel"]).start()
+
+    with pytest.raises(Stopped) as stopped:
+        follow.follow(ctx, kind="cluster", name="demo", ref=ref)
+
+    assert str(stopped.value) == (
+        "cancelled; terraform apply of deployment demo still runs on"
+        f" {socket.gethostname()} as pid {program.pid},"
+        " and nothing was taken over"
+    )
+    assert ctx.sign.phase == "waiting for its end"
+    assert TerraformLock.objects.exists()
+    assert Path(ref["workspace"]).is_dir()
+
+
+@pytest.mark.parametrize("but", ["its folder", "its host", "its end"])
+def test_a_program_that_is_not_the_jobs_any_more_is_not_waited_for(
+    start: Any, alive: Any, tmp_path: Path, but: str
+) -> None:
+    """Its number may be another's by now, here or on another host."""
+    ref, program = alive
+    if but == "its end":
+        program.kill()  # not reaped: its number is still its own
+        os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
+    elif but == "its folder":
+        ref["workspace"] = str(tmp_path)
+    else:
+        ref["host"] = "app-9"
+    ctx = start("cluster_provision")
+    ctx.stop("cancel")  # it would raise where it waited
+
+    follow.wait_for(ctx, ref)
+
+    assert ctx.lines() == []
+
+
 def test_a_workspace_on_another_host_is_named(run: Any, start: Any) -> None:
     acme = factories.tenant("acme")
     run("cluster_provision", tenant=acme, name="demo", variables='{"delay": 0}')
     ctx = start("cluster_provision", tenant=acme)
 
-    ref = {"host": "app-9", "workspace": "/jobs/x"}
+    ref = {"host": "app-9", "workspace": "/jobs/x", "pid": 17}
     outcome = follow.follow(ctx, kind="cluster", name="demo", ref=ref)
 
     assert outcome.summary == (
         "state has 3 resources; nothing was started; its workspace /jobs/x is on host app-9:"
-        " where errored.tfstate lies in it, what that lists is missing from this state"
+        " where errored.tfstate lies in it, what that lists is missing from this state;"
+        " whether it still runs there, as pid 17, is not seen from here:"
+        " look before you submit the job again"
     )
     found = Deployment.objects.get()
     assert (found.status, found.last_job) == ("active", ctx.job_id)

@@ -2,6 +2,7 @@
 
 import logging
 import resource
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -315,3 +316,21 @@ def test_endless_output_and_a_line_of_200_mb_cost_no_memory(
     closed = ctx.closed()
     assert closed.line_count + closed.dropped == lines + 1
     assert "characters left out" in closed.rest[-1].text
+
+
+def test_what_is_kept_of_a_program_is_true_whether_its_worker_is_dead_or_hangs(
+    tmp_path: Path,
+) -> None:
+    ref = process.reference(
+        what="packer build of image golden 1",
+        program="packer",
+        pid=17,
+        folder=tmp_path,
+        ended="removed what it had begun to make",
+    )
+    assert ref["then"] == (
+        "where its worker has ended, it was interrupted and removed what it had begun to"
+        " make; where its worker only hangs, it may still run, as pid 17 on"
+        f" {socket.gethostname()}"
+    )
+    assert (ref["workspace"], ref["pid"]) == (str(tmp_path), 17)

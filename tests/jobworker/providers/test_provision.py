@@ -1,12 +1,21 @@
 """The row of a deployment while jobs work on it."""
 
+import json
 from typing import Any
+
+import pytest
+from django.db import transaction
 
 from audit import clock
 from audit.models import Event
-from jobworker.models import Deployment
-from jobworker.providers import provision
+from jobworker import finish
+from jobworker.dispatch import JOB_TYPES
+from jobworker.models import Deployment, Job
+from jobworker.providers import provision, state
+from jobworker.reconcile import reconcile
 from tests.jobworker.rows import deployment
+
+WORKING = [row.type for row in JOB_TYPES if row.programs == ("terraform",)]
 
 
 def test_a_new_status_is_told_once(start: Any) -> None:
@@ -33,3 +42,85 @@ def test_a_job_that_was_followed_by_another_writes_nothing(start: Any) -> None:
 
     assert Deployment.objects.get().status == "active"
     assert not Event.objects.exists()
+
+
+@pytest.mark.parametrize("type", WORKING)
+@pytest.mark.parametrize("status", ["provisioning", "destroying"])
+def test_what_a_job_was_working_on_fails_with_it_when_its_worker_is_gone(
+    start: Any, type: str, status: str
+) -> None:
+    ctx = start(type)
+    one = deployment(ctx, last_job=ctx.job_id, status=status)
+    document = {"resources": [{"mode": "managed", "instances": [{}, {}]}]}
+    body = json.dumps(document).encode()
+    state.store(one.pk, body=body, document=document, job_id=ctx.job_id)
+
+    assert reconcile() == [ctx.job_id]
+
+    left, job = Deployment.objects.get(), Job.objects.get()
+    assert (left.status, left.resources) == ("failed", 2)
+    event = Event.objects.get(type="deployment.failed")
+    assert (event.data["was"], event.data["why"]) == (status, job.error)
+
+
+@pytest.mark.parametrize("status", ["active", "failed", "destroyed"])
+def test_what_was_not_begun_when_its_job_broke_off_stays_as_it_is(
+    start: Any, status: str
+) -> None:
+    ctx = start()
+    deployment(ctx, last_job=ctx.job_id, status=status)
+
+    assert reconcile() == [ctx.job_id]
+
+    assert Deployment.objects.get().status == status
+    assert not Event.objects.filter(subject__startswith="deployment:").exists()
+
+
+def test_a_job_that_broke_off_leaves_alone_what_another_works_on(start: Any) -> None:
+    ctx = start()
+    deployment(ctx, last_job=clock.uuid7(), status="provisioning")
+
+    assert reconcile() == [ctx.job_id]
+
+    assert Deployment.objects.get().status == "provisioning"
+
+
+def test_an_end_that_is_not_stored_leaves_the_deployment_as_it_was(start: Any) -> None:
+    ctx = start()
+    deployment(ctx, last_job=ctx.job_id, status="provisioning")
+
+    with transaction.atomic():
+        assert finish.end(Job.objects.get(), word="abandoned", code="x", error="y")
+        assert Deployment.objects.get().status == "failed"
+        transaction.set_rollback(True)
+
+    assert Deployment.objects.get().status == "provisioning"
+    assert Job.objects.get().status == "running"
+
+
+def test_a_job_that_was_ended_moves_its_deployment_no_more(start: Any) -> None:
+    """Its worker was frozen, or its thread was stuck, and goes on."""
+    ctx = start()
+    one = deployment(ctx, last_job=ctx.job_id, status="provisioning")
+    assert reconcile() == [ctx.job_id]
+
+    assert not provision.update(ctx, one, status=Deployment.Status.ACTIVE)
+
+    assert Deployment.objects.get().status == "failed"
+
+
+def test_a_deployment_names_the_job_that_makes_it_from_its_first_moment(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = start()
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(provision, "_begin", die)
+    monkeypatch.setattr(provision.terraform, "find", lambda _: "terraform")
+    with pytest.raises(KeyboardInterrupt):
+        provision.provision(
+            ctx, kind="cluster", name="demo", module="offline", variables={}
+        )
+    assert Deployment.objects.get().last_job == ctx.job_id

@@ -77,6 +77,18 @@ def test_what_cannot_be_adopted_says_why(boss: Client, acme: Tenant):
     )
 
 
+def test_what_this_release_refuses_of_it_is_said_too(boss: Client, acme: Tenant):
+    job = ended(
+        acme,
+        type="follow_export",
+        params={"gone": 1},
+        external_ref={"what": "export 7"},
+    )
+    response = boss.post(at(job, "adopt"), {"why": "x"}, follow=True)
+    assert "It was not adopted. gone: " in response.content.decode()
+    assert not Job.objects.filter(adopts=job).exists()
+
+
 def test_who_may_not_is_refused_and_another_tenants_job_is_not_there(acme: Tenant):
     rights = ("jobworker.view_job", "jobworker.cancel_job", "jobworker.adopt_job")
     viewer = screens.signed_in(screens.staff(acme, *rights, role="viewer"))

@@ -58,7 +58,7 @@ def test_a_running_job_shows_progress_phases_and_facts(boss: Client, acme: Tenan
 
 
 def test_what_waits_says_why_and_has_a_page_that_follows(boss: Client, acme: Tenant):
-    worker(used={"heavy": 0, "total": 3})
+    worker(caps={"heavy": 0, "total": 3})
     job = pending(acme)
     html = text(boss, job)
     assert "the cap heavy is 0 on app-1" in html
