@@ -32,6 +32,10 @@ def check_machine(mode: Mode) -> None:
     _check_in_the_way("ARCHIVE_ROOT", settings.ARCHIVE_ROOT)
     if JOBWORKER in mode.processes:
         _check_in_the_way("JOB_ROOT", settings.JOB_ROOT)
+        if settings.JOB_MODULES and not Path(settings.JOB_MODULES).is_dir():
+            raise Refused(
+                f"JOB_MODULES '{settings.JOB_MODULES}' is no folder; set it to one, or leave it out"
+            )
     if mode.serves:
         _check_port(settings.BIND, 0)  # any port: only the address counts
 

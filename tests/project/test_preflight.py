@@ -58,6 +58,13 @@ def test_a_file_where_jobs_would_work_is_refused_only_where_jobs_run(
         preflight.preflight(MODES["jobworker"])
 
 
+def test_modules_that_are_not_there_are_refused_only_where_jobs_run(settings, tmp_path):
+    settings.JOB_MODULES = str(tmp_path / "modules")
+    preflight.preflight(MODES["web"])
+    with pytest.raises(Refused, match=r"^JOB_MODULES .*/modules' is no folder"):
+        preflight.preflight(MODES["jobworker"])
+
+
 def test_what_the_checks_say_is_a_line_of_the_log_each(monkeypatch, caplog):
     warning = checks.Warning("This\n  hurts.", hint="Do that.", id="project.W999")
     monkeypatch.setattr(preflight.checks, "run_checks", lambda: [warning])
