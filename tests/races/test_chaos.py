@@ -29,6 +29,7 @@ from tests.databases import Server, temporary_server
 from tests.processes import Process, run_manage
 from tests.races import invariants
 from tests.waiting import wait_until
+from workqueue.wakeup import CHANNEL
 
 pytestmark = pytest.mark.race
 
@@ -122,6 +123,8 @@ class Chaos:
                     f" '{'fail' if handler == 'act_fail' else 'requeue'}', 0, 60, 3600, '', 0, 0, 0, {self.no}, '', ''"
                     " FROM workqueue_tenant WHERE slug = 't1'"
                 )
+            if self.server:  # else the first worker that looks may take them all
+                one.execute("SELECT pg_notify(%s, '')", [CHANNEL])
             one.commit()
             self.enqueued.update(keys)
 
