@@ -11,14 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
-from django.db import (
-    DatabaseError,
-    DataError,
-    InterfaceError,
-    close_old_connections,
-    connections,
-    transaction,
-)
+from django.db import close_old_connections, connections, transaction
 
 from audit import clock, transcript
 from audit.text import gate, gate_json
@@ -26,6 +19,7 @@ from audit.transcript import LineRow
 from jobworker.attempt import Attempt
 from jobworker.claim import still_held
 from jobworker.models import Job
+from workqueue.exceptions import may_work_later
 
 logger = logging.getLogger(__name__)
 
@@ -78,21 +72,32 @@ class Keeper:
         try:
             self._store(mine)
             self._failing = False
-        except DataError:
-            logger.exception("lines could not be stored")
-            for each in mine:
-                each.transcript.leave_out()
-        except (DatabaseError, InterfaceError) as problem:
-            if not self._failing:
-                text = " ".join(str(problem).split())[:300]
-                logger.warning("output is kept for later: %s", text)
-            self._failing = True
-            close_old_connections()
-        except Exception:  # nothing may end this thread
-            logger.exception("output could not be stored")
+        except Exception as problem:  # nothing may end this thread
+            if may_work_later(problem):
+                self._later(problem)
+                return
+            for each in mine:  # what one job says is no matter of the others
+                self._store_alone(each)
         finally:
             for each in mine:
                 each.lock.release()
+
+    def _store_alone(self, attempt: Attempt) -> None:
+        try:
+            self._store([attempt])
+        except Exception as problem:
+            if may_work_later(problem):
+                self._later(problem)
+                return
+            logger.exception("lines left out job=%s", attempt.job.id)
+            attempt.transcript.leave_out()
+
+    def _later(self, problem: Exception) -> None:
+        if not self._failing:
+            text = " ".join(str(problem).split())[:300]
+            logger.warning("output is kept for later: %s", text)
+        self._failing = True
+        close_old_connections()
 
     def _store(self, attempts: list[Attempt]) -> None:
         # What a closed one has said since goes with its end, or into its late result.
@@ -103,13 +108,18 @@ class Keeper:
         talking = [each for each in attempts if lines[each] or each in telling]
         if not talking:
             return
-        with transaction.atomic():
-            held = still_held([each.claimed.claim_id for each in talking])
-            kept = [each for each in talking if each.claimed.claim_id in held]
-            transcript.store([line for each in kept for line in lines[each]])
-            for each in kept:
-                if each in telling:
-                    _tell(each, lines[each])
+        try:
+            with transaction.atomic():
+                held = still_held([each.claimed.claim_id for each in talking])
+                kept = [each for each in talking if each.claimed.claim_id in held]
+                transcript.store([line for each in kept for line in lines[each]])
+                for each in kept:
+                    if each in telling:
+                        _tell(each, lines[each])
+        except Exception:
+            for each in telling:  # their rows are told of nothing
+                each.context.sign.urgent = True
+            raise
         for each in kept:
             if stored := lines[each]:
                 each.transcript.stored(len(stored))

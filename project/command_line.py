@@ -44,7 +44,6 @@ def run(argv: Sequence[str]) -> None:
 
 def _explained(problem: Exception) -> tuple[str, int]:
     """One line and the exit code; "": the database and its schema are in order, we are not."""
-    reason = said_by(problem)
     try:
         connection.close()
         found = schema.look()
@@ -58,10 +57,13 @@ def _explained(problem: Exception) -> tuple[str, int]:
     except DatabaseError as wrong:  # a file of something else, for example
         return f"DATABASE_URL is wrong: {said_by(wrong)}", EXIT_CONFIGURATION
     if not found.ready:
-        first = [*found.partial, *found.missing][0]
-        text = f"the database is not migrated for this release ({first} is missing): `manage.py start` does it, or `manage.py migrate`"
+        text = (
+            f"the schema was applied in part: {found.partial[0]}; `manage.py start` says how to recover"
+            if found.partial
+            else f"the database is not migrated for this release ({found.missing[0]} is missing): `manage.py start` does it, or `manage.py migrate`"
+        )
         return text, EXIT_CONFIGURATION
     if isinstance(problem, OperationalError | InterfaceError):
-        text = f"the database of DATABASE_URL broke off: {reason}. Try again."
+        text = f"the database of DATABASE_URL broke off: {said_by(problem)}. Try again."
         return text, EXIT_UNAVAILABLE
     return "", 0

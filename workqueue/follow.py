@@ -82,6 +82,7 @@ def _store_alone(attempt: Attempt) -> None:
             "lines left out claim=%s handler=%s", claimed.claim_id, claimed.handler
         )
         attempt.transcript.leave_out()
+        attempt.shown = attempt.progress
 
 
 def _later(problem: Exception) -> None:
@@ -90,8 +91,8 @@ def _later(problem: Exception) -> None:
 
 def _store(attempts: Sequence[Attempt]) -> None:
     lines = {attempt: attempt.transcript.take() for attempt in attempts}
-    told = {a: _told(a) for a in attempts if a.progress is not None or _grown(a)}
-    some = [a for a in attempts if lines[a] or a in told]
+    news = {a: new for a in attempts if (new := _news(a))}
+    some = [a for a in attempts if lines[a] or a in news]
     if not some:
         return
     with transaction.atomic():
@@ -99,11 +100,13 @@ def _store(attempts: Sequence[Attempt]) -> None:
         mine = [a for a in some if a.claimed.claim_id in held]
         transcript.store([line for a in mine for line in lines[a]])
         for attempt in mine:
-            if attempt in told:
+            if attempt in news:
                 rows = WorkItem.objects.filter(id=attempt.claimed.id)
-                rows.update(progress=told[attempt])
+                rows.update(progress=_told(*news[attempt]))
     for attempt in mine:
         attempt.transcript.stored(len(lines[attempt]))
+        if attempt in news:
+            attempt.shown, attempt.shown_left_out = news[attempt]
 
 
 def _held(attempts: Sequence[Attempt]) -> set[UUID]:
@@ -117,17 +120,15 @@ def _held(attempts: Sequence[Attempt]) -> set[UUID]:
     return {claim_id for (claim_id,) in locked.values_list("claim_id") if claim_id}
 
 
-def _grown(attempt: Attempt) -> bool:
-    """Whether lines were left out since it was last told."""
-    told: int = attempt.told.get(LEFT_OUT, 0)
-    return attempt.transcript.dropped > told
+def _news(attempt: Attempt) -> tuple[dict[str, Any] | None, int] | None:
+    """(progress, lines left out) where its item's page is not told of them yet."""
+    now = (attempt.progress, attempt.transcript.dropped)
+    # By identity: each call of the handler makes a value of its own.
+    same = now[0] is attempt.shown and now[1] <= attempt.shown_left_out
+    return None if same else now
 
 
-def _told(attempt: Attempt) -> dict[str, Any]:
+def _told(progress: dict[str, Any] | None, left_out: int) -> dict[str, Any]:
     """What the item's page is told: the handler's progress, and how many lines it does not have."""
-    value, attempt.progress = attempt.progress, None
-    value = attempt.told if value is None else gate_json(value)
-    if left_out := attempt.transcript.dropped:
-        value = {**value, LEFT_OUT: left_out}
-    attempt.told = value
-    return value
+    value: dict[str, Any] = gate_json(progress or {})
+    return {**value, LEFT_OUT: left_out} if left_out else value

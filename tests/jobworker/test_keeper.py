@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections, transaction
+from django.db import DataError, OperationalError, connections, transaction
 
 from audit import clock, transcript
 from audit.models import LateResult, Line, Run
+from jobworker import keeper as keeper_module
 from jobworker.attempt import Attempt
 from jobworker.finish import end, finish
 from jobworker.keeper import Keeper
@@ -90,6 +91,45 @@ def test_while_the_database_is_away_nothing_is_lost_or_doubled(
         "before",
         "after",
     ]
+
+
+def test_a_phase_that_was_not_committed_is_told_again(
+    attempt: Make, monkeypatch: Any
+) -> None:
+    one = attempt()
+    keeper, tell = keeper_of(one), keeper_module._tell
+    one.context.phase("apply")
+
+    def break_off(*of: Any) -> None:
+        tell(*of)
+        raise OperationalError("away")
+
+    with monkeypatch.context() as away:
+        away.setattr(keeper_module, "_tell", break_off)
+        keeper._store_all([one])
+    keeper._store_all([one])
+    one.job.refresh_from_db()
+    assert one.job.phase == "apply"
+
+
+def test_lines_that_the_database_refuses_are_counted_and_those_of_other_jobs_are_stored(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = attempt(), attempt()
+    store = transcript.store
+
+    def refuse(lines: Any) -> None:
+        if any(line.claim_id == one.claimed.claim_id for line in lines):
+            raise DataError("refused")
+        store(lines)
+
+    monkeypatch.setattr(transcript, "store", refuse)
+    for each in (one, other):
+        each.context.log("first")
+    keeper_of(one, other)._store_all([one, other])
+    assert Line.objects.get().claim_id == other.claimed.claim_id
+    closed = one.transcript.close()
+    assert (closed.line_count, closed.dropped) == (0, 1)
 
 
 def test_a_job_whose_end_is_being_stored_keeps_its_lines_for_that(

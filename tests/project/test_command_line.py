@@ -106,6 +106,17 @@ def test_a_database_that_breaks_off_may_be_tried_again(
     assert said == f"the database of DATABASE_URL broke off: {problem}. Try again.\n"
 
 
+def test_a_schema_that_was_applied_in_part_is_told_as_that(
+    ends: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = schema.Schema(missing=("a.0002",), newer=(), partial=("a.0002 stuck",))
+    monkeypatch.setattr(schema, "look", lambda: half)
+    monkeypatch.setattr(command_line.connection, "close", lambda: None)
+    code, said = ends(ProgrammingError("no such column"))
+    assert code == 78
+    assert said.startswith("the schema was applied in part: a.0002 stuck; ")
+
+
 def test_ctrl_c_ends_a_command_without_a_traceback(
     ends: Callable[..., tuple[int, str]],
 ) -> None:

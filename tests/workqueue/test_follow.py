@@ -9,6 +9,7 @@ from django.db import DataError, OperationalError
 
 from audit import clock, queries, transcript
 from audit.models import Line, Run
+from workqueue import follow as follow_module
 from workqueue.attempt import Attempt, Finished
 from workqueue.context import Outcome
 from workqueue.finish import finish
@@ -128,6 +129,19 @@ def test_lines_that_the_database_refuses_are_counted_and_those_of_others_are_sto
     assert Line.objects.get().claim_id == other.claimed.claim_id
     closed = one.transcript.close()
     assert (closed.line_count, closed.dropped) == (0, 1)
+
+
+def test_progress_is_told_later_where_its_row_is_locked_at_the_moment(
+    attempt: Make,
+) -> None:
+    one = attempt()
+    one.progress = {"percent": 40}
+    follow = follower(one)
+    with patch.object(follow_module, "_held", return_value=set()):
+        follow._follow()
+    assert WorkItem.objects.get().progress is None
+    follow._follow()
+    assert WorkItem.objects.get().progress == {"percent": 40}
 
 
 def test_behind_a_run_that_somebody_else_has_closed_nothing_is_written(
