@@ -39,6 +39,7 @@ from audit.rows import (
 # Runs and lines are younger than the time in their id, but for clocks that differ.
 BEFORE_CLAIM = timedelta(hours=1)
 LOOKED_BACK = 20_000  # rows of a tenant, and of a handler, in which `last_run` looks
+ATTEMPTS = 50  # of an item, at most, on a page
 LONGEST_TEXT = 10_000  # characters that are looked for; SQLite refuses 50,000
 PER_MINUTE = 5_000  # runs of a minute that `throughput` counts before it extrapolates
 
@@ -72,21 +73,23 @@ def finish_ids(claim_ids: Sequence[UUID]) -> dict[UUID, UUID]:
 
 
 def attempts(
-    item_id: int, *, tenants: frozenset[int] | None = None
+    item_id: int, *, tenants: frozenset[int] | None = None, around: int | None = None
 ) -> tuple[RunRow, ...]:
-    """The attempts of an item that ended, first to last.
+    """The attempts of an item that ended, first to last: ATTEMPTS at most, the newest.
 
-    The index leaves out first attempts that succeeded, which nearly all runs are. An
-    item that ran again after one is completed from its tenant's runs of that time.
+    `around`: those before and after the attempt of this number instead; an item that
+    goes on where it stopped has thousands. The index leaves out first attempts that
+    succeeded, which nearly all runs are. An item that ran again after one is completed
+    from its tenant's runs of that time.
     """
     indexed = Q(attempt__gt=1) | ~Q(outcome=Run.Outcome.SUCCEEDED)
-    rows = list(
-        _scoped(Run.objects.filter(indexed, item_id=item_id), tenants).order_by(
-            "finished_at", "id"
-        )
-    )
-    if rows and min(row.attempt for row in rows) > 1:
-        first = rows[0]
+    found = _scoped(Run.objects.filter(indexed, item_id=item_id), tenants)
+    if around is not None:
+        found = found.filter(attempt__lte=around + ATTEMPTS // 2)
+    # By the number first: an index of the times would be walked past everybody's runs.
+    rows = list(found.order_by("-attempt", "-finished_at", "-id")[:ATTEMPTS])
+    if rows and len(rows) < ATTEMPTS and rows[-1].attempt > 1:
+        first = rows[-1]
         mine = Run.objects.filter(tenant_id=first.tenant_id, item_id=item_id)
         rows += mine.exclude(indexed).filter(
             finished_at__range=(first.enqueued_at - BEFORE_CLAIM, first.finished_at)

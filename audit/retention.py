@@ -235,12 +235,25 @@ EVENTS = Rows(
 )
 
 
-def delete_empty(*, handler: str, before: datetime, limit: int) -> int:
-    """Delete a handler's oldest runs that found nothing, of all tenants. Caller's transaction."""
-    found = Run.objects.filter(FOUND_NOTHING, handler=handler, finished_at__lt=before)
-    pairs = found.order_by("finished_at", "id").values_list("finished_at", "id")[:limit]
+def delete_empty(
+    *, handler: str, before: datetime, after: datetime | None, limit: int
+) -> tuple[int, datetime | None]:
+    """Of a handler's next `limit` runs behind `after`, of all tenants, delete those that found nothing.
+
+    How many that were, and up to when it looked; None: up to `before`. So no statement
+    steps over more than `limit` of the runs that are kept. Caller's transaction.
+    """
+    old = Run.objects.filter(handler=handler, finished_at__lt=before)
+    if after is not None:
+        old = old.filter(finished_at__gt=after)
+    times = old.order_by("finished_at").values_list("finished_at", flat=True)
+    until = times[limit - 1 : limit].first()
+    if until is not None:
+        old = old.filter(finished_at__lte=until)
+    pairs = old.filter(FOUND_NOTHING).values_list("finished_at", "id")
     places = [Place(at=at, id=id) for at, id in pairs]
-    return RUNS.delete(places=places, before=before) if places else 0
+    found = RUNS.delete(places=places, before=before) if places else 0
+    return found, until
 
 
 def delete_node_events(*, before: datetime, limit: int) -> int:

@@ -4,6 +4,7 @@ At most nine statements, none that grows with history. docs/metrics.md explains 
 name; the alerts and the dashboard under deploy/ use them.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -22,7 +23,7 @@ from project import job_figures
 from scheduler import servers
 from scheduler.models import Schedule, Tick
 from workqueue import live, registry
-from workqueue.models import Node, WorkItem
+from workqueue.models import Node, Pause, WorkItem
 
 # The states of a process's kind, so that those of which there is none are told as zero.
 STATES = {
@@ -60,22 +61,24 @@ def _queue(now: datetime) -> Iterator[Metric]:
     )
     oldest = _labelled(
         "queue_oldest_seconds",
-        "How long the oldest waiting item has been due.",
+        "How long the oldest waiting item that no pause holds back has been due.",
         "handler",
     )
     rows = WorkItem.objects.order_by().values_list("handler", "status")
+    free = ~live.current().held_back("handler", now)
     found = {
         (handler, status): (count, first)
         for handler, status, count, first in rows.annotate(
-            Count("pk"), Min("not_before")
+            count=Count("pk"), due=Min("not_before", filter=free)
         )
     }
     for handler in sorted({*registry.rows(), *(handler for handler, _ in found)}):
         for status in WorkItem.Status:
-            count, first = found.get((handler, status), (0, now))
+            count, first = found.get((handler, status), (0, None))
             items.add_metric([handler, status], count)
             if status == WorkItem.Status.PENDING:
-                oldest.add_metric([handler], max(0.0, (now - first).total_seconds()))
+                due = (now - (first or now)).total_seconds()
+                oldest.add_metric([handler], max(0.0, due))
     yield from (items, oldest)
 
 
@@ -178,9 +181,11 @@ def _settings(nodes: list[Node], *, now: datetime) -> Iterator[Metric]:
     yield _gauge(
         "workers_enabled", "START_WORKERS_ON_MASTER.", known.policy.start_workers
     )
-    yield _gauge(
-        "pauses", "Pauses in force.", sum(one.holds(now) for one in known.pauses)
-    )
+    held = Counter(one.scope for one in known.pauses if one.holds(now))
+    found = _labelled("pauses", "Pauses in force.", "scope")
+    for scope in Pause.Scope.values:
+        found.add_metric([scope], held[scope])
+    yield found
 
 
 def _gauge(name: str, told: str, value: float, **labels: str) -> Metric:

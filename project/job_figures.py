@@ -14,6 +14,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from jobworker import registry
 from jobworker.models import Job
+from workqueue import live
 from workqueue.models import Node
 
 LIMITS = (*registry.TIERS, "total")
@@ -39,16 +40,19 @@ def read(nodes: Sequence[Node], *, now: datetime) -> Iterator[Metric]:
 def _jobs(now: datetime) -> Iterator[Metric]:
     jobs = _family("jobs", "Jobs that have not ended.", "tier", "status")
     oldest = _family(
-        "job_oldest_pending_seconds", "Since the oldest waiting job came.", "tier"
+        "job_oldest_pending_seconds",
+        "Since the oldest waiting job that no pause holds back came.",
+        "tier",
     )
     silent = _family(
         "job_silent_seconds", "Since the most silent running job gave a sign.", "tier"
     )
+    free = ~live.current().held_back("type", now)
+    waiting = _unfinished("pending", Min("created_at", filter=free))
+    running = _unfinished("running", Min("progress_at"))
     found = {
         (tier, status): (count, first)
-        for tier, status, count, first in _unfinished("pending", "created_at").union(
-            _unfinished("running", "progress_at"), all=True
-        )
+        for tier, status, count, first in waiting.union(running, all=True)
     }
     for tier in registry.TIERS:
         for status, ages in (("pending", oldest), ("running", silent)):
@@ -58,10 +62,10 @@ def _jobs(now: datetime) -> Iterator[Metric]:
     yield from (jobs, oldest, silent)
 
 
-def _unfinished(status: str, since: str) -> Any:
+def _unfinished(status: str, since: Min) -> Any:
     """One status at a time: each has its index, so that ended jobs cost nothing."""
     of = Job.objects.filter(status=status).order_by()
-    return of.values_list("tier", "status").annotate(Count("pk"), Min(since))
+    return of.values_list("tier", "status").annotate(count=Count("pk"), since=since)
 
 
 def _limits(

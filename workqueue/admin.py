@@ -22,6 +22,7 @@ from workqueue.models import Membership, Tenant, WorkItem
 from workqueue.own import OwnTenants
 
 LONGEST_REASON = 500  # characters
+GRANTED = ("slug", "is_active", "licence_expires_at", "modules")  # by the platform
 
 people.register()
 
@@ -120,6 +121,10 @@ class TenantAdmin(OwnTenants, RecordedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody by the stock button: what is in the queue must be recorded first."""
         return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What the platform grants is not the tenant's to change."""
+        return () if access.administers(request, None) else GRANTED
 
     def get_inlines(self, request: HttpRequest, obj: Tenant | None) -> Any:
         """Members come after the tenant is there."""

@@ -5,6 +5,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 
+from workqueue import tenancy
 from workqueue.models import Tenant
 
 
@@ -42,6 +43,13 @@ class TenantForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["modules"] = "\n".join(
             self.instance.modules if isinstance(self.instance.modules, list) else []
         )
+
+    def clean_slug(self) -> str:
+        """One that no other has, in whatever case."""
+        slug = str(self.cleaned_data["slug"])
+        if taken := tenancy.slug_taken(slug, but=self.instance.pk):
+            raise forms.ValidationError(taken)
+        return slug
 
     def clean_modules(self) -> list[str]:
         """The lines, each once."""

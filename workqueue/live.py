@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import Q
 
 from audit import clock
 from workqueue import sql
@@ -85,6 +86,16 @@ class Live:
             p.tenant_id for p in self.pauses if p.scope == "tenant" and p.holds(moment)
         ]
         return frozenset(id for id in of if id is not None)
+
+    def held_back(self, kind: str, now: datetime) -> Q:
+        """A condition on rows of tenants: a pause keeps them from being claimed.
+
+        `kind`: their column with the handler, or the type of job.
+        """
+        names = [p.handler for p in self.pauses if p.handler and p.holds(now)]
+        found = Q(tenant_id__in=self.paused_tenants(now)) | Q(**{f"{kind}__in": names})
+        everything = any(p.scope == "everything" and p.holds(now) for p in self.pauses)
+        return found | Q(pk__isnull=False) if everything else found
 
     def used(self) -> dict[str, int | bool | str]:
         """The value in use of every key, in its own unit; for reports and screens."""

@@ -45,6 +45,14 @@ def platform() -> Tenant:
     return Tenant.objects.get(is_platform=True)
 
 
+def slug_taken(slug: str, *, but: int | None = None) -> str:
+    """Which tenant has this slug, as a sentence; "": none, or the one with the id `but`."""
+    # Folders are named after it, and not every disk tells cases apart.
+    twins = Tenant.objects.filter(slug__iexact=slug)
+    twin = next((each for each in twins if each.pk != but), None)
+    return f"There is a tenant {twin.slug!r} already." if twin else ""
+
+
 def create(
     *,
     slug: str,
@@ -69,9 +77,8 @@ def create(
     except ValidationError as problem:
         told = {key: " ".join(texts) for key, texts in problem.message_dict.items()}
         raise InvalidValues(told) from None
-    # Folders are named after it, and not every disk tells cases apart.
-    if twin := Tenant.objects.filter(slug__iexact=row.slug).first():
-        raise InvalidValues({"slug": f"There is a tenant {twin.slug!r} already."})
+    if taken := slug_taken(row.slug):
+        raise InvalidValues({"slug": taken})
     try:
         with transaction.atomic():
             row.save(force_insert=True)

@@ -13,7 +13,7 @@ from tests.audit.conftest import recorded, run_record
 
 pytestmark = pytest.mark.django_db
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 ALL = None
 PAST = datetime(clock.now().year - 2, 5, 1, tzinfo=UTC)
 
@@ -90,7 +90,19 @@ def test_a_first_attempt_that_succeeded_is_not_missing_before_a_second(now: date
     assert [row.attempt for row in queries.attempts(5)] == [1, 2, 3]
 
 
-# --- lines
+def test_of_thousands_of_attempts_a_page_reads_those_around_its_own(now: datetime):
+    """An item that goes on where it stopped is one item, however long that takes."""
+    records = [
+        run_record(item_id=5, attempt=number, enqueued_at=now, finished_at=now + number * SECOND)
+        for number in range(1, 1_001)
+    ]  # fmt: skip
+    ledger.record(records, finish_id=uuid4())
+    newest = [row.attempt for row in queries.attempts(5)]
+    assert newest == list(range(951, 1_001))
+    around = [row.attempt for row in queries.attempts(5, around=400)]
+    assert around == list(range(376, 426))
+    first = [row.attempt for row in queries.attempts(5, around=2)]
+    assert first == list(range(1, 28))
 
 
 def test_lines_of_a_long_run_are_read_from_where_the_reader_is():

@@ -65,6 +65,7 @@ QUESTIONS: dict[str, tuple[set[str], Callable[[UUID], object]]] = {
         lambda _: queries.runs(RunFilter(handlers=("tests.h3",)), tenants=ALL),
     ),
     "attempts": ({"item_id_idx"}, lambda _: queries.attempts(17)),
+    "attempts around": ({"item_id_idx"}, lambda _: queries.attempts(17, around=9)),
     # Without statistics the planner takes any outcome for rare, and every way for equal.
     "an outcome's": (
         {"outcome_finished_at_idx", "finished_at_id_idx"},

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from audit import clock, partitions, retention
 from audit.models import Event, LateResult, Line, NodeEvent, Run
@@ -48,6 +49,12 @@ def ran(days: float = 60, lines: int = 0, **values: Any) -> Run:
         for n in range(1, lines + 1)
     )
     return row
+
+
+def copied(row: Run, *, at: datetime) -> Run:
+    """The same, of another moment."""
+    values = {field.attname: getattr(row, field.attname) for field in Run._meta.fields}
+    return Run(**{**values, "id": clock.uuid7(at), "finished_at": at})
 
 
 def old(limit: int = 100, after: Place | None = None) -> list[Place]:
@@ -183,6 +190,19 @@ def test_strays_are_tenants_that_nobody_knows_any_more() -> None:
     assert found == {known.pk + 1000: "gone"}
 
 
+def empties(*, limit: int) -> list[tuple[int, datetime | None]]:
+    """Walk the old runs of a.b: what each step deleted, and how far it looked."""
+    steps: list[tuple[int, datetime | None]] = []
+    while not steps or steps[-1][1] is not None:
+        after = steps[-1][1] if steps else None
+        steps.append(
+            retention.delete_empty(
+                handler="a.b", before=BEFORE, after=after, limit=limit
+            )
+        )
+    return steps
+
+
 def test_only_runs_that_found_nothing_are_empty() -> None:
     ran(handler="a.b")
     kept = [
@@ -193,7 +213,7 @@ def test_only_runs_that_found_nothing_are_empty() -> None:
         *(ran(handler="a.b", **{name: 1}) for name in ("seen", "changed", "skipped")),
     ]
 
-    assert retention.delete_empty(handler="a.b", before=BEFORE, limit=100) == 1
+    assert empties(limit=100) == [(1, None)]
     assert set(Run.objects.values_list("id", flat=True)) == {row.id for row in kept}
 
 
@@ -208,9 +228,44 @@ def test_deletions_go_no_further_than_their_limit() -> None:
             at=NOW - timedelta(days=days),
         )
 
-    assert retention.delete_empty(handler="a.b", before=BEFORE, limit=2) == 2
+    assert [found for found, _ in empties(limit=2)] == [2, 1]
     assert retention.delete_node_events(before=BEFORE, limit=2) == 2
     assert NodeEvent.objects.get().node == "40"
+
+
+def test_runs_that_are_kept_are_looked_at_once_and_never_more_than_the_limit_at_a_time() -> (
+    None
+):
+    kept = [ran(days=100 - n, seen=1).id for n in range(7)]
+    same = [ran(days=50) for _ in range(3)]  # of one moment, across a limit
+    assert [found for found, _ in empties(limit=2)] == [0, 0, 0, 3, 0]
+    assert set(Run.objects.values_list("id", flat=True)) == set(kept)
+    assert len(same) == 3
+
+
+def rows_read(node: dict[str, Any]) -> int:
+    """How many rows the scans of a plan looked at."""
+    below = node.get("Plans", [])
+    if below:
+        return sum(rows_read(each) for each in below)
+    seen = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+    return int(seen * node["Actual Loops"])
+
+
+@pytest.mark.postgresql
+def test_no_step_reads_more_of_the_runs_that_are_kept_than_its_limit() -> None:
+    first = ran(days=60, seen=1)
+    Run.objects.bulk_create(
+        copied(first, at=first.finished_at + n * timedelta(seconds=1))
+        for n in range(1, 3_000)
+    )
+    with CaptureQueriesContext(connection) as asked:
+        assert sum(found for found, _ in empties(limit=500)) == 0
+    for query in asked.captured_queries:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query['sql']}")
+            (plan,) = cursor.fetchone()[0]
+        assert rows_read(plan["Plan"]) <= 500, query["sql"]
 
 
 @pytest.mark.postgresql

@@ -11,6 +11,7 @@ from jobworker import registry
 from project import figures, job_figures
 from tests import factories
 from tests.factories import job, running_job
+from workqueue import live, pauses
 from workqueue.models import Node
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +46,18 @@ def test_jobs_are_told_by_tier_and_status_with_how_long_they_wait_or_are_silent(
     # What has none is told too: a line that ends is not one at zero.
     assert found["millrace_jobs medium pending"] == 0
     assert found["millrace_job_silent_seconds medium"] == 0
+
+
+def test_jobs_that_a_pause_holds_back_do_not_wait():
+    acme, now = factories.tenant("acme"), clock.now()
+    waits = job(acme, tier="heavy", created_at=now - timedelta(minutes=20))
+    pauses.pause(
+        scope="job_type", handler=waits.type, reason="x", who="me", origin="command"
+    )
+    live.refresh()
+    found = told()
+    assert found["millrace_jobs heavy pending"] == 1
+    assert found["millrace_job_oldest_pending_seconds heavy"] == 0
 
 
 def test_the_caps_of_all_job_workers_are_told_as_asked_and_as_used():

@@ -14,7 +14,7 @@ from project import figures, metrics
 from scheduler.models import MasterLease, Schedule, Tick
 from tests import factories
 from tests.audit.conftest import recorded
-from workqueue import pauses
+from workqueue import live, pauses, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +75,27 @@ def test_what_is_not_due_yet_does_not_age(client):
         factories.tenant(), "a.b", not_before=clock.now() + timedelta(minutes=3)
     )
     assert scrape(client)["millrace_queue_oldest_seconds{handler=a.b}"] == 0
+
+
+@pytest.mark.parametrize(
+    ("scope", "oldest"), [("tenant", 60), ("handler", 0), ("everything", 0)]
+)
+def test_what_a_pause_holds_back_does_not_age(client, scope: str, oldest: int):
+    acme, granite = factories.tenant("acme"), factories.tenant("granite")
+    handler, now = next(iter(registry.rows())), clock.now()
+    factories.item(acme, handler, not_before=now - timedelta(minutes=3))
+    factories.item(granite, handler, not_before=now - timedelta(minutes=1))
+    pauses.pause(
+        scope=scope,
+        tenant=acme if scope == "tenant" else None,
+        handler=handler if scope == "handler" else "",
+        reason="moving",
+        who="me",
+        origin="command",
+    )
+    live.refresh()
+    found = scrape(client)[f"millrace_queue_oldest_seconds{{handler={handler}}}"]
+    assert oldest <= found < oldest + 10
 
 
 def test_runs_are_counters_and_histograms_that_cumulate(client):
@@ -162,7 +183,9 @@ def test_slots_settings_and_pauses(client):
         0,
         1,
     )
-    assert (found["millrace_workers_enabled"], found["millrace_pauses"]) == (1, 1)
+    assert found["millrace_workers_enabled"] == 1
+    assert found["millrace_pauses{scope=everything}"] == 1
+    assert found["millrace_pauses{scope=tenant}"] == 0
 
 
 def test_a_scrape_costs_at_most_nine_statements_and_the_next_ones_nothing(client):

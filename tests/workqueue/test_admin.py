@@ -1,11 +1,13 @@
 """Tenants, memberships and people: whose they are, who changes them, and what is recorded."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from audit import clock
 from audit.models import Change, Run
 from tests import factories, screens
 from tests.screens import HOSTILE, LIVE
@@ -171,6 +173,33 @@ def test_a_tenants_administrator_sees_and_changes_his_own_alone(acme: Tenant):
         },
     )
     assert Membership.objects.count() == 2
+
+
+def test_what_the_platform_grants_a_tenants_administrator_cannot_give_himself(
+    acme: Tenant,
+):
+    ended = clock.now() - timedelta(days=1)
+    Tenant.objects.filter(pk=acme.pk).update(
+        is_active=False, licence_expires_at=ended, modules=["compliance"]
+    )
+    anna = screens.signed_in(
+        screens.staff(acme, *RIGHTS, role="administrator", username="anna")
+    )
+    address = f"{TENANTS}{acme.pk}/change/"
+    asked = form(acme, slug="other", name="Acme Ltd", modules="compliance\ndeployments")
+    assert anna.post(address, asked).status_code == 302
+    acme.refresh_from_db()
+    assert (acme.name, acme.slug, acme.is_active) == ("Acme Ltd", "acme", False)
+    assert (acme.licence_expires_at, acme.modules) == (ended, ["compliance"])
+
+
+def test_no_tenant_is_renamed_to_what_another_is_called(boss: Client, acme: Tenant):
+    granite = factories.tenant("granite")
+    address = f"{TENANTS}{granite.pk}/change/"
+    for taken in ("acme", "ACME"):
+        said = text(boss.post(address, form(granite, slug=taken)))
+        assert "There is a tenant &#x27;acme&#x27; already." in said
+    assert boss.post(address, form(granite, slug="Granite")).status_code == 302
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])

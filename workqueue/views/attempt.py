@@ -153,6 +153,7 @@ def context(
         "old": timezone.localtime(this.enqueued_at).date()
         != timezone.localtime(now).date(),
         "starts": sum(each.number > 0 for each in attempts),
+        "cut": len(attempts) >= queries.ATTEMPTS,
         "attempts": [
             _line(each, attempts, this=each.claim_id == this.claim_id, now=now)
             for each in reversed(attempts)
@@ -178,11 +179,12 @@ def context(
 
 
 def _attempts(found: Found) -> list[Attempt]:
-    """All attempts of the item, first to last: those in the ledger, and the live one."""
+    """The attempts of the item around this one, first to last, with the live one."""
     this = found.attempt
     if this.item_id is None:
         return [this]
-    known = {run.id: timeline.of_run(run) for run in queries.attempts(this.item_id)}
+    runs = queries.attempts(this.item_id, around=this.number)
+    known = {run.id: timeline.of_run(run) for run in runs}
     known[this.claim_id] = this
     if (
         found.item is not None

@@ -63,6 +63,7 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
     if found is None:
         return _gone(request, item_id)
     now = clock.now()
+    attempts = [timeline.of_run(run) for run in queries.attempts(found.pk)]
     return page.render(
         request,
         "workqueue/item.html",
@@ -79,7 +80,8 @@ def item(request: HttpRequest, item_id: int) -> HttpResponse:
             if _fits(verb, found, now=now)
             and access.may(request, verb.permission, found.tenant_id)
         ],
-        attempts=[timeline.of_run(run) for run in queries.attempts(found.pk)],
+        attempts=attempts,
+        cut=len(attempts) == queries.ATTEMPTS,
         limit=timedelta(seconds=found.time_limit_s),
         abandon_words=timeline.ABANDON.get(found.abandon, found.abandon),
     )

@@ -6,6 +6,7 @@ from typing import Any, cast
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -112,9 +113,8 @@ def pauses_list(request: HttpRequest) -> HttpResponse:
     now = clock.now()
     live.refresh()  # the banner agrees with the list, also right after a pause
     mine = scoped(Pause.objects.select_related("tenant"), page.tenants(request))
-    newest = list(mine.order_by("-since", "-pk")[: ENDED * 2])
-    held = [each for each in newest if _in_force(each, now)]
-    over = [each for each in newest if not _in_force(each, now)][:ENDED]
+    newest = mine.order_by("-since", "-pk")
+    holds = Q(ended_at=None) & (Q(until=None) | Q(until__gt=now))
     return page.render(
         request,
         "workqueue/pauses.html",
@@ -124,9 +124,9 @@ def pauses_list(request: HttpRequest) -> HttpResponse:
         now=now,
         in_force=[
             (each, _what(each), access.may(request, RESUME, each.tenant_id))
-            for each in held
+            for each in newest.filter(holds)
         ],
-        over=[(each, _what(each)) for each in over],
+        over=[(each, _what(each)) for each in newest.exclude(holds)[:ENDED]],
         may_pause=access.may_somewhere(request, PAUSE),
     )
 
@@ -221,10 +221,6 @@ def _resume(request: HttpRequest, found: Pause, *, why: str) -> HttpResponse:
     else:
         messages.info(request, "Somebody else has ended this pause already.")
     return redirect("admin:pauses")
-
-
-def _in_force(row: Pause, now: datetime) -> bool:
-    return row.ended_at is None and (row.until is None or row.until > now)
 
 
 def _what(row: Pause) -> str:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -56,16 +55,12 @@ class Swept:
 
 
 def sweep(*, now: datetime, spent: Callable[[], bool]) -> Swept:
-    """Do as much of it as the time allows; every step begins where the last run ended."""
+    """Do as much of it as the time allows: what is gone is not met again."""
     swept = Swept()
     for row in registry.rows().values():
-        step = partial(
-            retention.delete_empty,
-            handler=row.key,
-            before=now - row.keep_empty,
-            limit=BATCH,
+        swept.empty_runs += _delete_empty(
+            row.key, before=now - row.keep_empty, spent=spent
         )
-        swept.empty_runs += _in_batches(step, spent=spent)
     swept.node_events = _in_batches(
         lambda: retention.delete_node_events(
             before=now - KEEP_NODE_EVENTS, limit=BATCH
@@ -114,6 +109,20 @@ def _expire_files_of_removed_tenants(*, now: datetime) -> int:
             files.filter(record_type=record_type, created_at__lt=before), now=now
         )
     return removed
+
+
+def _delete_empty(handler: str, *, before: datetime, spent: Callable[[], bool]) -> int:
+    """Walk a handler's old runs once, a transaction for each BATCH that it looks at."""
+    total, after = 0, None
+    while not spent():
+        with transaction.atomic():
+            found, after = retention.delete_empty(
+                handler=handler, before=before, after=after, limit=BATCH
+            )
+        total += found
+        if after is None:
+            break
+    return total
 
 
 def _in_batches(step: Callable[[], int], *, spent: Callable[[], bool]) -> int:

@@ -253,6 +253,21 @@ def test_a_page_of_a_thousand_lines_costs_as_many_statements_as_one_of_one(
             boss.get(f"/admin/run/{run.id}/")
 
 
+def test_of_an_item_that_goes_on_for_long_the_attempts_around_this_one_are_shown(
+    boss: Client, acme: Tenant
+):
+    item = screens.executing(acme, attempts=121, handler="a.b")
+    runs = [
+        screens.run(acme, item_id=item.pk, handler="a.b", attempt=number)
+        for number in range(1, 121)
+    ]
+    html = text(boss.get(f"/admin/run/{runs[59].id}/"))
+    assert "the 51 around this one" in html  # with the one that runs
+    for number, shown in ((35, False), (36, True), (85, True), (86, False)):
+        assert (f"/admin/run/{runs[number - 1].id}/" in html) == shown, number
+    assert "the newest 50" in text(boss.get(f"/admin/items/{item.pk}/"))
+
+
 def test_details_are_shown_as_json(boss: Client, acme: Tenant):
     run = screens.run(acme, details={"a": [1, {"b": "ü"}]})
     shown = boss.get(f"/admin/run/{run.id}/").context["details"]

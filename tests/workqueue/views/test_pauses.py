@@ -127,6 +127,27 @@ def test_a_pause_whose_time_is_over_is_not_in_force(boss: Client, acme: Tenant):
     assert "as set" in html
 
 
+def test_a_pause_in_force_is_listed_however_many_have_ended_since(
+    boss: Client, acme: Tenant
+):
+    held = paused(acme, reason="moving to another region")
+    now = clock.now()
+    Pause.objects.bulk_create(
+        Pause(
+            scope="everything",
+            reason="a deploy",
+            who="anna",
+            since=now + timedelta(seconds=n),
+            ended_at=now + timedelta(seconds=n),
+        )
+        for n in range(1, 121)
+    )
+    html = text(boss.get(LIST))
+    assert "moving to another region" in html
+    assert f"/admin/pauses/{held.pk}/resume/" in html
+    assert "the last 50" in html
+
+
 def test_a_member_pauses_and_resumes_his_tenant_alone(acme: Tenant):
     granite = factories.tenant("granite")
     foreign, mine = paused(granite), paused(acme)
