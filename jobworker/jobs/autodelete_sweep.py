@@ -165,7 +165,7 @@ def _submit(sweep: _Sweep) -> None:
                     DESTROYED_BY[Deployment.Kind(deployment.kind)],
                     {"name": deployment.name},
                     tenant=deployment.tenant,
-                    who="autodelete_sweep",
+                    who=provision.SWEEP,
                     origin="engine",
                     why=f"its time was over at {deployment.delete_after:%Y-%m-%d %H:%M} UTC",
                 )

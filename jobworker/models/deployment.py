@@ -99,6 +99,10 @@ class Deployment(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is."""
+        return self.delete_after is not None and self.delete_after <= now
+
     def secrets(self) -> dict[str, Any]:
         """Its secret variables and outputs, masked from now on in all that is stored."""
         found: dict[str, Any] = {}

@@ -27,6 +27,7 @@ from jobworker.providers.terraform import Terraform
 from workqueue.context import Outcome
 
 Status = Deployment.Status
+SWEEP = "autodelete_sweep"  # who submits the jobs that end what is over its time
 LARGEST_OUTPUTS = 1_000_000  # characters of them that the row keeps
 
 
@@ -81,6 +82,8 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
             f"{deployment} is protected; take the protection off first",
             code="protected",
         )
+    if ctx.created_by == SWEEP and not deployment.is_over(ctx.now):
+        return Outcome(skipped=1, summary=f"{deployment} stays: its time was extended")
     source = workspace.module(kind, deployment.module)
     variables = deployment.variables
     with at_work(
