@@ -228,18 +228,16 @@ class Listener(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > LARGEST:
-            self.close_connection = True
-            self._reply(Answer(status=413, body=b"the body is too large"))
-            return
-        body = self.rfile.read(int(length))
         grant = _granted(self.headers.get("Authorization", ""))
         address = urlsplit(self.path)
         if grant is None:
-            reply = Answer(status=401, body=b"no job of this worker has this claim")
+            self._refuse(401, b"no job of this worker has this claim")
         elif address.path != f"/state/{grant.deployment_id}":
-            reply = Answer(status=403, body=b"that is not this job's deployment")
+            self._refuse(403, b"that is not this job's deployment")
+        elif not length.isdigit() or int(length) > LARGEST:
+            self._refuse(413, b"the body is too large")
         else:
+            body = self.rfile.read(int(length))
             reply = _answer(
                 lambda: answer(
                     self.command,
@@ -250,7 +248,12 @@ class Listener(BaseHTTPRequestHandler):
                 ),
                 go_on=lambda: str(grant.claim_id) in _grants,
             )
-        self._reply(reply)
+            self._reply(reply)
+
+    def _refuse(self, status: int, why: bytes) -> None:
+        """Without reading the body: anybody on this machine can send one, and it is held in memory."""
+        self.close_connection = True
+        self._reply(Answer(status=status, body=why))
 
     def _reply(self, reply: Answer) -> None:
         self.send_response(reply.status)
