@@ -2,8 +2,9 @@
 
 process runs a program under its guard and reads its output (lines); terraform and
 packer know one program each (terraform_lines, packer_lines: what it says); state is
-Terraform's backend, workspace the folder it works in; provision, follow and images
-write what came of it on the rows. Job types (jobworker/jobs) only say what they want.
+Terraform's backend, workspace the folder it works in, left what a broken job left of
+both; provision, follow and images write what came of it on the rows. Job types
+(jobworker/jobs) only say what they want.
 
 What is true after a `kill -9` of the job worker. Its end of the guard's pipe closes:
 the guard interrupts the program (SIGINT to its group), keeps its output flowing so that

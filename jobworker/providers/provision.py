@@ -8,7 +8,7 @@ Doing it again is safe: what is there stays, and the state's lock keeps two apar
 import json
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from django.db import transaction
 from audit import clock, ledger, text
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
-from jobworker.models import Deployment, Job
+from jobworker.models import Deployment
 from jobworker.models.deployment import mask
 from jobworker.providers import state, terraform, workspace
 from jobworker.providers.patient import patient
@@ -195,11 +195,14 @@ def at_work(
 @patient
 def _begin(ctx: JobContext, deployment: Deployment) -> None:
     """From here on this job writes on the row, and what it knows is masked."""
-    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    with transaction.atomic():
+        state.hold(ctx, deployment)
+        Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
     deployment.secrets()
 
 
 @patient
+@transaction.atomic
 def _take(
     ctx: JobContext,
     *,
@@ -210,6 +213,7 @@ def _take(
     made_up: Sequence[str],
 ) -> Deployment:
     """The row, made where there is none yet, with the secrets that it needs."""
+    state.hold(ctx, f"{kind} {name}")
     deployment, _ = Deployment.objects.get_or_create(
         tenant_id=ctx.tenant_id,
         kind=kind,
@@ -241,14 +245,18 @@ def _take(
 @patient
 def update(
     ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
-) -> bool:
-    """Write on the row. False: the job has ended, or another has the row by now."""
+) -> None:
+    """Write on the row. Raises JobFailed where the job has ended, or another has the row by now."""
     with transaction.atomic():
-        # Locked: nobody fails the job, and leaves the row to nobody, before this write.
-        held = Job.objects.running().filter(claim_id=ctx.claim_id)
-        if not held.select_for_update(no_key=True):
-            return False
-        return _move(deployment, job=ctx.job_id, status=status, **values)
+        state.hold(ctx, deployment)
+        if not _move(deployment, job=ctx.job_id, status=status, **values):
+            deployment.refresh_from_db(fields=["last_job"])
+            raise JobFailed(
+                f"another job has {deployment} by now: job {deployment.last_job};"
+                " see what that makes of it before you submit this one again",
+                code="lost",
+            )
+    deployment.status = status
 
 
 def _move(
@@ -261,22 +269,20 @@ def _move(
 ) -> bool:
     """Write on the row that the job worked on last, and tell of a new status."""
     mine = Deployment.objects.filter(pk=deployment.pk, last_job=job)
-    if not mine.update(status=status, changed_at=clock.DatabaseNow(), **values):
+    # Asked of the row: the job may repeat this without knowing what was stored.
+    was = mine.select_for_update(no_key=True).values_list("status", flat=True).first()
+    if was is None:
         return False
-    if status != deployment.status:
+    mine.update(status=status, changed_at=clock.DatabaseNow(), **values)
+    if status != was:
         ledger.event(
             type=f"deployment.{status}",
             tenant_id=deployment.tenant_id,
             tenant=deployment.tenant_slug,
             subject=f"deployment:{deployment.kind}/{deployment.name}",
-            data={
-                "job": str(job),
-                "was": deployment.status,
-                **({"why": why} if why else {}),
-            },
+            data={"job": str(job), "was": was, **({"why": why} if why else {})},
             severity=3 if status == Status.FAILED else 1,
         )
-    deployment.status = status
     return True
 
 
@@ -285,7 +291,8 @@ def _failed(ctx: JobContext, deployment: Deployment, *, before: str) -> None:
     if deployment.status == before and before != Status.PROVISIONING:
         return
     found = terraform.kept(ctx, deployment)
-    update(ctx, deployment, status=Status.FAILED, resources=found.resources)
+    with suppress(JobFailed):  # it is another's to say
+        update(ctx, deployment, status=Status.FAILED, resources=found.resources)
 
 
 def _outcome(done: Any, to_do: bool, **result: Any) -> Outcome:

@@ -36,6 +36,7 @@ from django.db.models import QuerySet
 
 from audit import clock, text
 from jobworker.context import JobContext
+from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
 from jobworker.models.deployment import mask
 from jobworker.providers.patient import patiently
@@ -105,7 +106,19 @@ def lock(deployment: Deployment) -> TerraformLock | None:
 
 def is_held(lock: TerraformLock) -> bool:
     """Whether the claim that took the lock is still alive."""
-    return Job.objects.running().filter(claim_id=lock.claim_id).exists()
+    return _held(lock.claim_id).exists()
+
+
+def hold(ctx: JobContext, what: object) -> None:
+    """Nobody fails this job, or leaves `what` to another, before the end of the caller's transaction.
+
+    Raises JobFailed where that was done already: the job must write nothing.
+    """
+    if not _held(ctx.claim_id).select_for_update(no_key=True):
+        raise JobFailed(
+            f"this job was ended, its claim is gone: it writes nothing more on {what}",
+            code="lost",
+        )
 
 
 def answer(
@@ -118,7 +131,7 @@ def answer(
 ) -> Answer:
     """Do what Terraform asks: GET, POST, LOCK, UNLOCK. `md5` is the Content-MD5 header."""
     if method == "GET":
-        return _read(grant) if _held(grant).exists() else LOST
+        return _read(grant) if _held(grant.claim_id).exists() else LOST
     if md5 and md5 != base64.b64encode(_md5(body).digest()).decode():
         return Answer(status=400, body=b"Content-MD5 differs: the body was damaged")
     try:
@@ -129,7 +142,7 @@ def answer(
         return Answer(status=400, body=b"the body is no JSON object")
     with transaction.atomic():
         # Locked: nobody fails the job between this look and the write.
-        if not _held(grant).select_for_update():
+        if not _held(grant.claim_id).select_for_update():
             return LOST
         if method == "POST":
             return _write(grant, lock_id=lock_id, body=body, document=document)
@@ -159,8 +172,8 @@ def store(deployment_id: int, *, body: bytes, document: Any, job_id: UUID) -> No
         versions.filter(id__lte=id).delete()
 
 
-def _held(grant: Grant) -> "QuerySet[Job]":
-    return Job.objects.running().filter(claim_id=grant.claim_id)
+def _held(claim_id: UUID) -> "QuerySet[Job]":
+    return Job.objects.running().filter(claim_id=claim_id)
 
 
 def _read(grant: Grant) -> Answer:
