@@ -40,18 +40,19 @@ def follow(
         work.init()
         plan = work.plan("-refresh-only") if gone else work.plan()
         found = terraform.kept(ctx, deployment)
-        if not gone:
-            provision.keep_outputs(ctx, deployment, work.outputs())
+        told = {} if gone else provision.outputs(ctx, found)
         status = _status(gone=gone, resources=found.resources, missing=plan.to_do)
-        provision.update(ctx, deployment, status=status, resources=found.resources)
+        provision.update(
+            ctx, deployment, status=status, resources=found.resources, **told
+        )
     if folder:
         workspace.remove(folder)
-    told = [f"{found.words}; nothing was started", *notes]
+    said = [f"{found.words}; nothing was started", *notes]
     if plan.to_do and not gone:
-        told.append("something is missing or differs: submit the job again to mend it")
+        said.append("something is missing or differs: submit the job again to mend it")
     return Outcome(
         seen=found.resources,
-        summary="; ".join(told),
+        summary="; ".join(said),
         details={"resources": found.resources, "tainted": found.tainted},
     )
 

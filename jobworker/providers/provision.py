@@ -6,6 +6,7 @@ Doing it again is safe: what is there stays, and the state's lock keeps two apar
 """
 
 import json
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,12 +24,13 @@ from jobworker.models import Deployment
 from jobworker.models.deployment import mask
 from jobworker.providers import state, terraform, workspace
 from jobworker.providers.patient import patient
-from jobworker.providers.terraform import Terraform
+from jobworker.providers.terraform import Kept, Terraform
 from workqueue.context import Outcome
 
 Status = Deployment.Status
 SWEEP = "autodelete_sweep"  # who submits the jobs that end what is over its time
-LARGEST_OUTPUTS = 1_000_000  # characters of them that the row keeps
+# Characters of them that the row keeps; of the sensitive ones all or none.
+LARGEST_OUTPUTS, LARGEST_SECRET_OUTPUTS = 1_000_000, 4_000_000
 
 
 def provision(
@@ -61,14 +63,10 @@ def provision(
         plan = work.plan()
         update(ctx, deployment, status=Status.PROVISIONING, **asked)
         done = work.apply() if plan.to_do else plan
-        outputs = keep_outputs(ctx, deployment, work.outputs())
-        update(
-            ctx,
-            deployment,
-            status=Status.ACTIVE,
-            resources=terraform.kept(ctx, deployment).resources,
-        )
-    return _outcome(done, plan.to_do, outputs=outputs)
+        found = terraform.kept(ctx, deployment)
+        told = outputs(ctx, found)
+        update(ctx, deployment, status=Status.ACTIVE, resources=found.resources, **told)
+    return _outcome(done, plan.to_do, outputs=told["outputs"])
 
 
 def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
@@ -134,23 +132,22 @@ def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     return deployment
 
 
-@patient
-def keep_outputs(
-    ctx: JobContext,
-    deployment: Deployment,
-    found: tuple[dict[str, Any], dict[str, Any]],
-) -> dict[str, Any]:
-    """Write the outputs on the row, the sensitive ones encrypted; the others."""
-    plain, secret = found
-    mask(secret)  # before a word of them is logged or kept
-    plain = dict(text.gate_json(plain, limit=LARGEST_OUTPUTS))
-    Deployment.objects.filter(pk=deployment.pk, last_job=ctx.job_id).update(
-        outputs=plain, secret_outputs=json.dumps(secret) if secret else ""
-    )
-    names = [*plain, *(f"{name} (sensitive)" for name in secret)]
+def outputs(ctx: JobContext, found: Kept) -> dict[str, Any]:
+    """What the row keeps of the outputs, the sensitive ones apart. Tells their names."""
+    mask(found.secret_outputs)  # before a word of them is logged or kept
+    plain = dict(text.gate_json(found.outputs, limit=LARGEST_OUTPUTS))
+    secret = json.dumps(found.secret_outputs) if found.secret_outputs else ""
+    names = [*plain, *(f"{name} (sensitive)" for name in found.secret_outputs)]
     if names:
         ctx.log(f"outputs: {', '.join(names)}")
-    return plain
+    if len(secret) > LARGEST_SECRET_OUTPUTS:
+        ctx.log(
+            f"the sensitive outputs have {len(secret):,} characters: more than"
+            f" {LARGEST_SECRET_OUTPUTS:,} stand in the state alone",
+            logging.WARNING,
+        )
+        secret = ""
+    return {"outputs": plain, "secret_outputs": secret}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import json
 import re
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ OLDEST = (1, 4)
 PATIENCE = 60.0  # seconds from SIGINT to SIGTERM
 NO_CHANGES, FAILED, CHANGES = 0, 1, 2  # exit codes of plan -detailed-exitcode
 LONGEST_ERROR = 20  # lines of an error that is not told as JSON
-LARGEST_OUTPUTS = 4_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +38,8 @@ class Kept:
 
     resources: int = 0
     tainted: int = 0
+    outputs: dict[str, Any] = field(default_factory=dict)  # without the sensitive ones
+    secret_outputs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -92,23 +93,6 @@ class Terraform:
         if ended.code:
             raise self.failed("apply", ended, said.error)
         return said
-
-    def outputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The outputs, and the sensitive ones. Nothing of them is logged."""
-        lines: list[str] = []
-        ended = self._run("output", "-json", "-no-color", on_line=lines.append)
-        told = "\n".join(lines)
-        try:
-            found = json.loads(told) if len(told) <= LARGEST_OUTPUTS else None
-        except ValueError:
-            found = None
-        if ended.code or not isinstance(found, dict):
-            raise self.failed("output", ended, "its outputs could not be read")
-        plain: dict[str, Any] = {}
-        secret: dict[str, Any] = {}
-        for name, each in found.items():
-            (secret if each.get("sensitive") else plain)[name] = each.get("value")
-        return plain, secret
 
     def failed(self, step: str, ended: Ended, error: str) -> JobFailed:
         """The failure of a step, with what is there now."""
@@ -190,8 +174,16 @@ def in_state(deployment: Deployment) -> Kept:
         if resource.get("mode") == "managed"
         for instance in resource.get("instances") or ()
     ]
-    tainted = sum(each.get("status") == "tainted" for each in instances)
-    return Kept(resources=len(instances), tainted=tainted)
+    # Not asked of `terraform output`: that reads the same, and prints each on one line.
+    outputs: dict[bool, dict[str, Any]] = {False: {}, True: {}}
+    for name, each in (document.get("outputs") or {}).items():
+        outputs[bool(each.get("sensitive"))][name] = each.get("value")
+    return Kept(
+        resources=len(instances),
+        tainted=sum(each.get("status") == "tainted" for each in instances),
+        outputs=outputs[False],
+        secret_outputs=outputs[True],
+    )
 
 
 @patient

@@ -13,6 +13,7 @@ from jobworker.dispatch import JOB_TYPES
 from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment, Job
 from jobworker.providers import left, patient, provision, state, terraform
+from jobworker.providers.terraform import Kept
 from jobworker.reconcile import reconcile
 from tests.jobworker.rows import deployment
 
@@ -194,3 +195,19 @@ def test_a_status_is_told_once_also_where_the_connection_is_lost_at_its_commit(
 
     assert Deployment.objects.get().status == "failed"
     assert Event.objects.filter(type="deployment.failed").count() == 1
+
+
+def test_sensitive_outputs_that_the_row_cannot_hold_fail_nothing(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provision, "LARGEST_SECRET_OUTPUTS", 20)
+    ctx = start()
+    found = Kept(outputs={"host": "a"}, secret_outputs={"key": "kkkk-kkkk-kkkk"})
+
+    told = provision.outputs(ctx, found)
+
+    assert told == {"outputs": {"host": "a"}, "secret_outputs": ""}
+    assert ctx.lines() == [
+        "outputs: host, key (sensitive)",
+        "the sensitive outputs have 25 characters: more than 20 stand in the state alone",
+    ]
