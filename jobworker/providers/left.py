@@ -2,14 +2,40 @@
 
 import json
 from pathlib import Path
+from uuid import UUID
 
 from django.db import transaction
 
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
-from jobworker.models import Deployment
+from jobworker.models import Deployment, Job
 from jobworker.providers import state, workspace
 from jobworker.providers.patient import patient
+
+
+def forgotten(ctx: JobContext, deployment: Deployment) -> Path | None:
+    """Take over from the job that holds the state where no row keeps it any more.
+
+    Jobs are archived, and then nobody can adopt them. Its workspace, if it is on this host.
+    """
+    job = _forgotten_holder(ctx, deployment)
+    if job is None:
+        return None
+    ctx.log(f"job {job} holds the state and is no longer kept: nobody can adopt it")
+    place = workspace.place(
+        tenant=ctx.tenant, kind=deployment.kind, name=deployment.name, job=job
+    )
+    folder = place if place.is_dir() else None
+    for note in take_over(ctx, deployment, folder):
+        ctx.log(note)
+    return folder
+
+
+@patient
+def _forgotten_holder(ctx: JobContext, deployment: Deployment) -> UUID | None:
+    lock = state.lock(deployment)
+    kept = lock is None or Job.objects.filter(pk=lock.job).exists()
+    return None if lock is None or kept else lock.job
 
 
 @patient

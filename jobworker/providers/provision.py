@@ -22,7 +22,7 @@ from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment
 from jobworker.models.deployment import mask
-from jobworker.providers import state, terraform, workspace
+from jobworker.providers import left, state, terraform, workspace
 from jobworker.providers.patient import patient
 from jobworker.providers.terraform import Kept, Terraform
 from workqueue.context import Outcome
@@ -163,6 +163,7 @@ def at_work(
     before = deployment.status
     _begin(ctx, deployment)
     try:
+        old = left.forgotten(ctx, deployment)
         if locked := terraform.locked_by_another(ctx, deployment):
             raise locked
         folder = workspace.make(
@@ -186,7 +187,8 @@ def at_work(
     except BaseException:
         _failed(ctx, deployment, before=before)
         raise
-    workspace.remove(folder)
+    for each in filter(None, (folder, old)):
+        workspace.remove(each)
 
 
 @patient

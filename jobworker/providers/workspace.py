@@ -60,7 +60,7 @@ def make(
     Raises JobFailed where this user may not write there, or the disk is full.
     """
     prune(now=now)
-    folder = _root() / tenant / kind / name / str(job)
+    folder = place(tenant=tenant, kind=kind, name=name, job=job)
     try:
         _root().mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -71,6 +71,11 @@ def make(
             code="workspace",
         ) from None
     return folder
+
+
+def place(*, tenant: str, kind: str, name: str, job: UUID) -> Path:
+    """Where a job's workspace lies on this host, if it has one."""
+    return _root() / tenant / kind / name / str(job)
 
 
 def write(folder: Path, name: str, values: Any) -> None:
