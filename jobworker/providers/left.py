@@ -69,7 +69,8 @@ def _push(ctx: JobContext, deployment: Deployment, errored: Path) -> str:
         document = None
     if not isinstance(document, dict):
         return f"{errored} is damaged and was left alone"
-    newest = state.newest(deployment)
+    with state.opened():
+        newest = state.newest(deployment)
     if newest and newest.lineage and newest.lineage != document.get("lineage"):
         return f"{errored} is of another state and was left alone"
     serial = document.get("serial")

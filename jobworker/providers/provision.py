@@ -197,7 +197,9 @@ def _begin(ctx: JobContext, deployment: Deployment) -> None:
     with transaction.atomic():
         state.hold(ctx, deployment)
         Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
-    deployment.secrets()
+    with state.opened():
+        deployment.secrets()
+        state.newest(deployment)
 
 
 @patient
@@ -229,7 +231,8 @@ def _take(
     )
     if deployment.status == Status.DESTROYED:
         deployment.status, deployment.secret_variables = Status.PROVISIONING, ""
-    thought_of = json.loads(deployment.secret_variables or "{}")
+    with state.opened():
+        thought_of = json.loads(deployment.secret_variables or "{}")
     missing = {
         each: secrets.token_urlsafe(24) for each in made_up if each not in thought_of
     }

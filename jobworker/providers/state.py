@@ -35,6 +35,7 @@ from django.db import (
 from django.db.models import QuerySet
 
 from audit import clock, text
+from audit.secret import UnreadableSecret
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
@@ -94,8 +95,17 @@ def backend(ctx: JobContext, deployment: Deployment) -> Iterator[dict[str, str]]
         del _grants[password]
 
 
+@contextmanager
+def opened() -> Iterator[None]:
+    """A job fails with what to do where no key opens the state, or another secret, that is read inside."""
+    try:
+        yield
+    except UnreadableSecret as problem:
+        raise JobFailed(str(problem), code="unreadable_secret") from None
+
+
 def newest(deployment: Deployment) -> TerraformState | None:
-    """The state as it was stored last; None: nothing was ever made."""
+    """The state as it was stored last; None: nothing was ever made. Raises UnreadableSecret."""
     return TerraformState.objects.filter(deployment=deployment).order_by("-id").first()
 
 

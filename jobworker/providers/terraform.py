@@ -16,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 
+from audit.secret import UnreadableSecret
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.models import Deployment
@@ -40,10 +41,13 @@ class Kept:
     tainted: int = 0
     outputs: dict[str, Any] = field(default_factory=dict)  # without the sensitive ones
     secret_outputs: dict[str, Any] = field(default_factory=dict)
+    unreadable: str = ""  # why it is not known; `resources` is what the row says
 
     @property
     def words(self) -> str:
         """'state has 3 resources (1 tainted, replaced next time)'."""
+        if self.unreadable:
+            return self.unreadable
         plural = "" if self.resources == 1 else "s"
         tainted = (
             f" ({self.tainted} tainted, replaced next time)" if self.tainted else ""
@@ -166,7 +170,10 @@ def kept(ctx: JobContext, deployment: Deployment) -> Kept:
 
 def in_state(deployment: Deployment) -> Kept:
     """What its newest version has."""
-    newest = state.newest(deployment)
+    try:
+        newest = state.newest(deployment)
+    except UnreadableSecret as problem:
+        return Kept(resources=deployment.resources, unreadable=str(problem))
     document = json.loads(newest.body) if newest else {}
     instances = [
         instance

@@ -13,7 +13,7 @@ from jobworker.jobs import autodelete_sweep
 from jobworker.models import Deployment, Job
 from jobworker.submit import submit
 from tests import factories
-from tests.jobworker.rows import deployment
+from tests.jobworker.rows import deployment, lose_key
 from workqueue.models import Tenant
 
 HOUR = timedelta(hours=1)
@@ -216,3 +216,20 @@ def test_what_looks_alive_without_a_live_job_counts_as_failed_and_is_listed(
 
 def test_with_nothing_to_do_it_says_so(sweep: Any) -> None:
     assert sweep().summary == "nothing is over its time"
+
+
+def test_secrets_that_no_key_opens_stop_no_sweep(
+    sweep: Any, acme: Tenant, settings: Any
+) -> None:
+    now = clock.now()
+    deployment(tenant=acme, name="over", delete_after=now - HOUR)
+    deployment(tenant=acme, name="soon", delete_after=now + HOUR / 2)
+    deployment(tenant=acme, name="half", status="destroying", resources=3)
+    lose_key(settings)
+
+    outcome = sweep()
+
+    assert outcome.failed == 0
+    assert outcome.summary == "1 submitted, 1 warned"
+    left = Deployment.objects.get(name="half")
+    assert (left.status, left.resources) == ("failed", 3)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from audit import clock
+from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment, TerraformLock, TerraformState
 from jobworker.providers import left, provision, state, workspace
-from tests.jobworker.rows import deployment
+from tests.jobworker.rows import deployment, lose_key
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,20 @@ def test_an_errored_state_that_does_not_fit_is_left_alone(
     assert note in told
     assert TerraformState.objects.get().serial == 3
     assert (folder / workspace.ERRORED).exists()
+
+
+def test_beside_a_state_that_no_key_opens_nothing_is_taken_over(
+    start: Any, settings: Any, tmp_path: Path
+) -> None:
+    ctx = start()
+    one = deployment(ctx)
+    lose_key(settings)
+    (tmp_path / workspace.ERRORED).write_text(json.dumps({"serial": 9}))
+
+    with pytest.raises(JobFailed, match=r"^jobworker.TerraformState.body cannot be"):
+        left.take_over(ctx, one, tmp_path)
+
+    assert TerraformState.objects.count() == 1
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from jobworker.models import Deployment, Job
 from jobworker.providers import left, patient, provision, state, terraform
 from jobworker.providers.terraform import Kept
 from jobworker.reconcile import reconcile
-from tests.jobworker.rows import deployment
+from tests.jobworker.rows import deployment, lose_key
 
 LOST = "^this job was ended, its claim is gone: it writes nothing more on cluster demo$"
 WORKING = [row.type for row in JOB_TYPES if row.programs == ("terraform",)]
@@ -211,3 +211,65 @@ def test_sensitive_outputs_that_the_row_cannot_hold_fail_nothing(
         "outputs: host, key (sensitive)",
         "the sensitive outputs have 25 characters: more than 20 stand in the state alone",
     ]
+
+
+@pytest.mark.parametrize("kind", ["cluster", "database"])
+def test_a_secret_that_no_key_opens_is_said_in_one_sentence(
+    start: Any, settings: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(terraform, "find", lambda _: "terraform")
+    ctx = start()
+    deployment(ctx, kind=kind)
+    lose_key(settings)
+    made_up = ("password",) if kind == "database" else ()
+    jobs: list[Any] = [
+        lambda: provision.provision(
+            ctx,
+            kind=kind,
+            name="demo",
+            module="offline",
+            variables={},
+            made_up=made_up,
+        ),
+        lambda: provision.destroy(ctx, kind=kind, name="demo"),
+    ]
+
+    for job in jobs:
+        with pytest.raises(JobFailed) as failure:
+            job()
+
+        assert str(failure.value) == (
+            "jobworker.Deployment.secret_variables cannot be read: it was encrypted with a"
+            " key that FIELD_KEY no longer lists; put the old key back behind the new one"
+        )
+        assert failure.value.code == "unreadable_secret"
+    assert Deployment.objects.get().status == "active"
+
+
+def test_a_state_that_no_key_opens_is_said_before_terraform_asks_for_it(
+    start: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terraform, "find", lambda _: "terraform")
+    ctx = start()
+    deployment(ctx)
+    lose_key(settings)
+    Deployment.objects.update(secret_variables="", secret_outputs="")
+
+    with pytest.raises(JobFailed, match=r"^jobworker.TerraformState.body cannot be"):
+        provision.destroy(ctx, kind="cluster", name="demo")
+
+
+def test_what_a_job_left_fails_with_it_also_where_no_key_opens_its_secrets(
+    start: Any, settings: Any
+) -> None:
+    ctx = start()
+    deployment(ctx, last_job=ctx.job_id, status="destroying", resources=3)
+    lose_key(settings)
+
+    assert reconcile() == [ctx.job_id]
+
+    found = Deployment.objects.get()
+    assert (found.status, found.resources) == ("failed", 3)
+    assert terraform.kept(ctx, found).words.startswith(
+        "jobworker.TerraformState.body cannot be read: "
+    )
