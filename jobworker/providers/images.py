@@ -16,6 +16,7 @@ from django.db import transaction
 from audit import clock, ledger
 from jobworker.context import JobContext
 from jobworker.models import Image
+from jobworker.providers import state
 from jobworker.providers.packer_lines import Artifact
 from jobworker.providers.patient import patient
 from jobworker.providers.workspace import PRIVATE_FOLDER
@@ -67,6 +68,7 @@ def _write(
 ) -> Image:
     first = next((file["sha256"] for file in files if file["sha256"]), "")
     with transaction.atomic():
+        state.hold(ctx, f"image {name} {version}")
         image, _ = Image.objects.update_or_create(
             tenant_id=ctx.tenant_id,
             name=name,

@@ -10,16 +10,19 @@ from django.db import OperationalError
 
 from audit import ledger
 from audit.models import Event
-from jobworker.models import Image
+from jobworker.exceptions import JobFailed
+from jobworker.models import Image, Job
 from jobworker.providers import images, patient
 from jobworker.providers.packer_lines import Artifact
+from tests import factories
 
 type Keep = Callable[..., Image]
 
 
 @pytest.fixture
 def built(start: Any, tmp_path: Path) -> Keep:
-    """Keep what a build left: built("a/disk.img")."""
+    """Keep what a build of one tenant left: built("a/disk.img")."""
+    acme = factories.tenant("acme")
 
     def keep(*names: str) -> Image:
         folder = tmp_path / "workspace"
@@ -27,7 +30,7 @@ def built(start: Any, tmp_path: Path) -> Keep:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(f"bytes of {name}")
         return images.keep(
-            start("packer_build"),
+            start("packer_build", tenant=acme),
             name="web",
             version="1",
             artifact=Artifact(build="b", files=list(names)),
@@ -90,3 +93,27 @@ def test_two_files_of_one_name_are_both_kept(built: Keep) -> None:
 
     kept = [Path(file["path"]).read_text() for file in image.files]
     assert kept == ["bytes of a/disk.img", "bytes of b/disk.img"]
+
+
+def test_a_build_that_was_ended_takes_no_place_of_another(
+    built: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = built("disk.img")
+    monkeypatch.setattr(images, "_kept", ended(images._kept))
+
+    with pytest.raises(JobFailed, match=r"its claim is gone: it writes nothing more"):
+        built("disk.img")
+
+    image = Image.objects.get()
+    assert image.source_job == first.source_job
+    assert Path(image.files[0]["path"]).read_text() == "bytes of disk.img"
+
+
+def ended(kept: Callable[..., Any]) -> Callable[..., Any]:
+    """While a file is moved, somebody else takes the worker for dead."""
+
+    def lose_and_keep(*args: Any) -> Any:
+        Job.objects.running().update(status=Job.Status.FAILED)
+        return kept(*args)
+
+    return lose_and_keep
