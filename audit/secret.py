@@ -64,6 +64,16 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
         return plain
 
 
+class SecretsLater[M: models.Model](models.Manager[M]):
+    """Reads an encrypted field only where it is used: one that no key opens stops nothing else."""
+
+    def get_queryset(self) -> models.QuerySet[M]:
+        """Without them; reading the attribute fetches it."""
+        fields = self.model._meta.concrete_fields
+        later = [each.name for each in fields if isinstance(each, EncryptedTextField)]
+        return super().get_queryset().defer(*later)
+
+
 def mask(value: str) -> str:
     """How a secret is shown: its last four characters where that gives little away."""
     return masking.MASK + (value[-4:] if len(value) >= 12 else "")

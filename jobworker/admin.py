@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from audit import mask, words
 from audit.admin import RecordedAdmin
+from audit.secret import UnreadableSecret
 from audit.templatetags import millrace
 from audit.text import gate_json
 from jobworker import board, registry
@@ -160,7 +161,10 @@ class DeploymentAdmin(Made, RecordedAdmin):
     def outputs_shown(self, obj: Deployment) -> SafeString | str:
         """Of its module; of the sensitive ones the names alone."""
         plain = board.named(obj.outputs)
-        hidden = [(name, mask.MASK) for name in _names(obj.secret_outputs)]
+        try:
+            hidden = [(name, mask.MASK) for name in _names(obj.secret_outputs)]
+        except UnreadableSecret as problem:
+            hidden = [("", str(problem))]
         return _listed([*plain, *hidden]) or "none yet"
 
     @admin.display(description="Last job")

@@ -2,7 +2,8 @@
 
 Outside: nothing; it submits destroy jobs, at most AT_ONCE a sweep. A second run finds
 what the first has submitted (the job's lock) and warned of (the marks on the row). One
-runs at a time. Protected deployments are never touched.
+runs at a time. Protected deployments are never touched. One that could not be destroyed
+is listed, and comes again after AGAIN_AFTER and after those that were not tried yet.
 """
 
 import logging
@@ -11,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 
 from audit import ledger
@@ -26,6 +28,7 @@ from workqueue.context import Outcome
 from workqueue.models import Tenant
 
 AT_ONCE = 20  # destroy jobs a sweep
+AGAIN_AFTER = timedelta(hours=6)  # one whose destroy job failed is submitted again
 LISTED = 50  # orphans named; more are counted
 DESTROYED_BY = {
     Deployment.Kind.CLUSTER: "cluster_destroy",
@@ -148,15 +151,13 @@ def _warn(ctx: JobContext, deployment: Deployment, *, mark: str, words: str) -> 
 
 def _submit(sweep: _Sweep) -> None:
     ctx = sweep.ctx
-    worked_on = Job.objects.unfinished().filter(
-        tenant_id=OuterRef("tenant_id"),
-        lock=Concat(
-            Value("deployment:"), OuterRef("kind"), Value(":"), OuterRef("name")
-        ),
-    )
     over = Deployment.objects.expiring(before=ctx.now)
-    free = over.filter(~Exists(worked_on)).select_related("tenant")
-    for deployment in free.order_by("delete_after", "id")[:AT_ONCE]:
+    due = Q(tried=None) | Q(tried__lte=ctx.now - AGAIN_AFTER)
+    free = _tried(over).filter(due).select_related("tenant")
+    turns = F("tried").asc(nulls_first=True), "delete_after", "id"
+    for deployment in free.order_by(*turns):
+        if sweep.submitted == AT_ONCE:
+            break
         ctx.check_cancel()
         with sweep.on(deployment):
             try:
@@ -164,7 +165,7 @@ def _submit(sweep: _Sweep) -> None:
                     DESTROYED_BY[Deployment.Kind(deployment.kind)],
                     {"name": deployment.name},
                     tenant=deployment.tenant,
-                    who="autodelete_sweep",
+                    who=provision.SWEEP,
                     origin="engine",
                     why=f"its time was over at {deployment.delete_after:%Y-%m-%d %H:%M} UTC",
                 )
@@ -174,6 +175,25 @@ def _submit(sweep: _Sweep) -> None:
             ctx.log(f"{deployment.tenant_slug}: {deployment}: job {job.id} destroys it")
     sweep.waiting = (
         over.filter(tenant__in=Tenant.objects.all()).count() - sweep.submitted
+    )
+
+
+def _tried(over: "QuerySet[Deployment]") -> "QuerySet[Any]":
+    """Those that no job works on, with when the last one failed to destroy them."""
+    on_it = Job.objects.filter(
+        tenant_id=OuterRef("tenant_id"),
+        lock=Concat(
+            Value("deployment:"), OuterRef("kind"), Value(":"), OuterRef("name")
+        ),
+    )
+    failed = on_it.filter(
+        type__in=DESTROYED_BY.values(),
+        status=Job.Status.FAILED,
+        # One that failed before its time was extended says nothing.
+        finished_at__gte=OuterRef("delete_after"),
+    ).order_by("-finished_at")
+    return over.filter(~Exists(on_it.unfinished())).annotate(
+        tried=Subquery(failed.values("finished_at")[:1])
     )
 
 
@@ -200,6 +220,13 @@ def _orphans(ctx: JobContext) -> list[str]:
     found += [
         f"{each} of {each.tenant_slug} failed and is over its time: destroy it by hand"
         for each in broken.filter(delete_after__lte=ctx.now)
+    ]
+    over = Deployment.objects.expiring(before=ctx.now)
+    found += [
+        f"{each} of {each.tenant_slug} is over its time and its destroy job failed at"
+        f" {each.tried:%Y-%m-%d %H:%M} UTC: it is submitted again"
+        f" {AGAIN_AFTER.seconds // 3600} hours later"
+        for each in _tried(over).filter(tried__gt=ctx.now - AGAIN_AFTER)
     ]
     return [*found, *map(_errored, workspace.errored())]
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 
 from audit import text
-from audit.secret import EncryptedTextField
+from audit.secret import EncryptedTextField, SecretsLater
 
 
 class DeploymentQuerySet(models.QuerySet["Deployment"]):
@@ -24,6 +24,9 @@ class DeploymentQuerySet(models.QuerySet["Deployment"]):
         return self.filter(
             status__in=[Deployment.Status.PROVISIONING, Deployment.Status.DESTROYING]
         )
+
+
+DeploymentManager = SecretsLater.from_queryset(DeploymentQuerySet)
 
 
 class Deployment(models.Model):
@@ -77,7 +80,7 @@ class Deployment(models.Model):
     created_by = models.CharField(max_length=150)
     changed_at = models.DateTimeField()
 
-    objects = DeploymentQuerySet.as_manager()
+    objects = DeploymentManager()
 
     class Meta:
         ordering = ["tenant_slug", "kind", "name"]
@@ -99,8 +102,15 @@ class Deployment(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is."""
+        return self.delete_after is not None and self.delete_after <= now
+
     def secrets(self) -> dict[str, Any]:
-        """Its secret variables and outputs, masked from now on in all that is stored."""
+        """Its secret variables and outputs, masked from now on in all that is stored.
+
+        Raises UnreadableSecret.
+        """
         found: dict[str, Any] = {}
         for part in (self.secret_variables, self.secret_outputs):
             found |= json.loads(part or "{}")

@@ -7,19 +7,15 @@ workspace. Where that is on this host it becomes the state. The lock that the de
 left is taken away. Then Terraform is asked what is there.
 """
 
-import json
 import socket
 from pathlib import Path
 from typing import Any
 
-from django.db import transaction
-
 from jobworker import programs
 from jobworker.context import JobContext
-from jobworker.exceptions import JobFailed, Stopped
+from jobworker.exceptions import Stopped
 from jobworker.models import Deployment
-from jobworker.providers import provision, state, terraform, workspace
-from jobworker.providers.patient import patient
+from jobworker.providers import left, provision, terraform, workspace
 from workqueue.context import Outcome
 
 Status = Deployment.Status
@@ -33,8 +29,8 @@ def follow(
     program = terraform.find(ctx)
     deployment = provision.existing(ctx, kind=kind, name=name)
     wait_for(ctx, ref)
-    left, notes = _left(ref)
-    notes += take_over(ctx, deployment, left)
+    folder, notes = _left(ref)
+    notes += left.take_over(ctx, deployment, folder)
     for note in notes:
         ctx.log(note)
     source = workspace.module(kind, deployment.module)
@@ -44,18 +40,19 @@ def follow(
         work.init()
         plan = work.plan("-refresh-only") if gone else work.plan()
         found = terraform.kept(ctx, deployment)
-        if not gone:
-            provision.keep_outputs(ctx, deployment, work.outputs())
+        told = {} if gone else provision.outputs(ctx, found)
         status = _status(gone=gone, resources=found.resources, missing=plan.to_do)
-        provision.update(ctx, deployment, status=status, resources=found.resources)
-    if left:
-        workspace.remove(left)
-    told = [f"{found.words}; nothing was started", *notes]
+        provision.update(
+            ctx, deployment, status=status, resources=found.resources, **told
+        )
+    if folder:
+        workspace.remove(folder)
+    said = [f"{found.words}; nothing was started", *notes]
     if plan.to_do and not gone:
-        told.append("something is missing or differs: submit the job again to mend it")
+        said.append("something is missing or differs: submit the job again to mend it")
     return Outcome(
         seen=found.resources,
-        summary="; ".join(told),
+        summary="; ".join(said),
         details={"resources": found.resources, "tainted": found.tainted},
     )
 
@@ -93,44 +90,6 @@ def _left(ref: dict[str, Any]) -> tuple[Path | None, list[str]]:
     if not workspace.is_one(folder) or not folder.is_dir():
         return None, [f"its workspace {folder} is gone"]
     return folder, []
-
-
-@patient
-def take_over(ctx: JobContext, deployment: Deployment, left: Path | None) -> list[str]:
-    """Store what errored.tfstate holds, and take the dead claim's lock away."""
-    notes = []
-    errored = left / workspace.ERRORED if left else None
-    with transaction.atomic():
-        lock = state.lock(deployment)
-        if lock and state.is_held(lock):
-            raise JobFailed(
-                f"job {lock.job} still works on {deployment}: there is nothing to take over",
-                code="locked",
-            )
-        if errored and errored.exists():
-            notes.append(_push(ctx, deployment, errored))
-        if lock:
-            lock.delete()
-            notes.append(f"the lock that job {lock.job} left was taken away")
-    return notes
-
-
-def _push(ctx: JobContext, deployment: Deployment, errored: Path) -> str:
-    body = errored.read_bytes()
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        return f"{errored} is damaged and was left alone"
-    newest = state.newest(deployment)
-    if newest and newest.lineage and newest.lineage != document.get("lineage"):
-        return f"{errored} is of another state and was left alone"
-    serial = document.get("serial")
-    if newest and isinstance(serial, int) and serial <= newest.serial:
-        return f"{errored} is no newer than the stored state"
-    state.store(deployment.pk, body=body, document=document, job_id=ctx.job_id)
-    return f"{workspace.ERRORED} of its workspace is the state now"
 
 
 def _status(*, gone: bool, resources: int, missing: bool) -> str:

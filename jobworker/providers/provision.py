@@ -6,9 +6,10 @@ Doing it again is safe: what is there stays, and the state's lock keeps two apar
 """
 
 import json
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,17 @@ from django.db import transaction
 from audit import clock, ledger, text
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed
-from jobworker.models import Deployment, Job
+from jobworker.models import Deployment
 from jobworker.models.deployment import mask
-from jobworker.providers import state, terraform, workspace
+from jobworker.providers import left, state, terraform, workspace
 from jobworker.providers.patient import patient
-from jobworker.providers.terraform import Terraform
+from jobworker.providers.terraform import Kept, Terraform
 from workqueue.context import Outcome
 
 Status = Deployment.Status
-LARGEST_OUTPUTS = 1_000_000  # characters of them that the row keeps
+SWEEP = "autodelete_sweep"  # who submits the jobs that end what is over its time
+# Characters of them that the row keeps; of the sensitive ones all or none.
+LARGEST_OUTPUTS, LARGEST_SECRET_OUTPUTS = 1_000_000, 4_000_000
 
 
 def provision(
@@ -60,14 +63,10 @@ def provision(
         plan = work.plan()
         update(ctx, deployment, status=Status.PROVISIONING, **asked)
         done = work.apply() if plan.to_do else plan
-        outputs = keep_outputs(ctx, deployment, work.outputs())
-        update(
-            ctx,
-            deployment,
-            status=Status.ACTIVE,
-            resources=terraform.kept(ctx, deployment).resources,
-        )
-    return _outcome(done, plan.to_do, outputs=outputs)
+        found = terraform.kept(ctx, deployment)
+        told = outputs(ctx, found)
+        update(ctx, deployment, status=Status.ACTIVE, resources=found.resources, **told)
+    return _outcome(done, plan.to_do, outputs=told["outputs"])
 
 
 def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
@@ -81,6 +80,8 @@ def destroy(ctx: JobContext, *, kind: str, name: str) -> Outcome:
             f"{deployment} is protected; take the protection off first",
             code="protected",
         )
+    if ctx.created_by == SWEEP and not deployment.is_over(ctx.now):
+        return Outcome(skipped=1, summary=f"{deployment} stays: its time was extended")
     source = workspace.module(kind, deployment.module)
     variables = deployment.variables
     with at_work(
@@ -131,23 +132,22 @@ def existing(ctx: JobContext, *, kind: str, name: str) -> Deployment:
     return deployment
 
 
-@patient
-def keep_outputs(
-    ctx: JobContext,
-    deployment: Deployment,
-    found: tuple[dict[str, Any], dict[str, Any]],
-) -> dict[str, Any]:
-    """Write the outputs on the row, the sensitive ones encrypted; the others."""
-    plain, secret = found
-    mask(secret)  # before a word of them is logged or kept
-    plain = dict(text.gate_json(plain, limit=LARGEST_OUTPUTS))
-    Deployment.objects.filter(pk=deployment.pk, last_job=ctx.job_id).update(
-        outputs=plain, secret_outputs=json.dumps(secret) if secret else ""
-    )
-    names = [*plain, *(f"{name} (sensitive)" for name in secret)]
+def outputs(ctx: JobContext, found: Kept) -> dict[str, Any]:
+    """What the row keeps of the outputs, the sensitive ones apart. Tells their names."""
+    mask(found.secret_outputs)  # before a word of them is logged or kept
+    plain = dict(text.gate_json(found.outputs, limit=LARGEST_OUTPUTS))
+    secret = json.dumps(found.secret_outputs) if found.secret_outputs else ""
+    names = [*plain, *(f"{name} (sensitive)" for name in found.secret_outputs)]
     if names:
         ctx.log(f"outputs: {', '.join(names)}")
-    return plain
+    if len(secret) > LARGEST_SECRET_OUTPUTS:
+        ctx.log(
+            f"the sensitive outputs have {len(secret):,} characters: more than"
+            f" {LARGEST_SECRET_OUTPUTS:,} stand in the state alone",
+            logging.WARNING,
+        )
+        secret = ""
+    return {"outputs": plain, "secret_outputs": secret}
 
 
 @contextmanager
@@ -163,6 +163,7 @@ def at_work(
     before = deployment.status
     _begin(ctx, deployment)
     try:
+        old = left.forgotten(ctx, deployment)
         if locked := terraform.locked_by_another(ctx, deployment):
             raise locked
         folder = workspace.make(
@@ -186,17 +187,23 @@ def at_work(
     except BaseException:
         _failed(ctx, deployment, before=before)
         raise
-    workspace.remove(folder)
+    for each in filter(None, (folder, old)):
+        workspace.remove(each)
 
 
 @patient
 def _begin(ctx: JobContext, deployment: Deployment) -> None:
     """From here on this job writes on the row, and what it knows is masked."""
-    Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
-    deployment.secrets()
+    with transaction.atomic():
+        state.hold(ctx, deployment)
+        Deployment.objects.filter(pk=deployment.pk).update(last_job=ctx.job_id)
+    with state.opened():
+        deployment.secrets()
+        state.newest(deployment)
 
 
 @patient
+@transaction.atomic
 def _take(
     ctx: JobContext,
     *,
@@ -207,6 +214,7 @@ def _take(
     made_up: Sequence[str],
 ) -> Deployment:
     """The row, made where there is none yet, with the secrets that it needs."""
+    state.hold(ctx, f"{kind} {name}")
     deployment, _ = Deployment.objects.get_or_create(
         tenant_id=ctx.tenant_id,
         kind=kind,
@@ -223,7 +231,8 @@ def _take(
     )
     if deployment.status == Status.DESTROYED:
         deployment.status, deployment.secret_variables = Status.PROVISIONING, ""
-    thought_of = json.loads(deployment.secret_variables or "{}")
+    with state.opened():
+        thought_of = json.loads(deployment.secret_variables or "{}")
     missing = {
         each: secrets.token_urlsafe(24) for each in made_up if each not in thought_of
     }
@@ -238,14 +247,18 @@ def _take(
 @patient
 def update(
     ctx: JobContext, deployment: Deployment, *, status: str, **values: Any
-) -> bool:
-    """Write on the row. False: the job has ended, or another has the row by now."""
+) -> None:
+    """Write on the row. Raises JobFailed where the job has ended, or another has the row by now."""
     with transaction.atomic():
-        # Locked: nobody fails the job, and leaves the row to nobody, before this write.
-        held = Job.objects.running().filter(claim_id=ctx.claim_id)
-        if not held.select_for_update(no_key=True):
-            return False
-        return _move(deployment, job=ctx.job_id, status=status, **values)
+        state.hold(ctx, deployment)
+        if not _move(deployment, job=ctx.job_id, status=status, **values):
+            deployment.refresh_from_db(fields=["last_job"])
+            raise JobFailed(
+                f"another job has {deployment} by now: job {deployment.last_job};"
+                " see what that makes of it before you submit this one again",
+                code="lost",
+            )
+    deployment.status = status
 
 
 def _move(
@@ -258,22 +271,20 @@ def _move(
 ) -> bool:
     """Write on the row that the job worked on last, and tell of a new status."""
     mine = Deployment.objects.filter(pk=deployment.pk, last_job=job)
-    if not mine.update(status=status, changed_at=clock.DatabaseNow(), **values):
+    # Asked of the row: the job may repeat this without knowing what was stored.
+    was = mine.select_for_update(no_key=True).values_list("status", flat=True).first()
+    if was is None:
         return False
-    if status != deployment.status:
+    mine.update(status=status, changed_at=clock.DatabaseNow(), **values)
+    if status != was:
         ledger.event(
             type=f"deployment.{status}",
             tenant_id=deployment.tenant_id,
             tenant=deployment.tenant_slug,
             subject=f"deployment:{deployment.kind}/{deployment.name}",
-            data={
-                "job": str(job),
-                "was": deployment.status,
-                **({"why": why} if why else {}),
-            },
+            data={"job": str(job), "was": was, **({"why": why} if why else {})},
             severity=3 if status == Status.FAILED else 1,
         )
-    deployment.status = status
     return True
 
 
@@ -282,7 +293,8 @@ def _failed(ctx: JobContext, deployment: Deployment, *, before: str) -> None:
     if deployment.status == before and before != Status.PROVISIONING:
         return
     found = terraform.kept(ctx, deployment)
-    update(ctx, deployment, status=Status.FAILED, resources=found.resources)
+    with suppress(JobFailed):  # it is another's to say
+        update(ctx, deployment, status=Status.FAILED, resources=found.resources)
 
 
 def _outcome(done: Any, to_do: bool, **result: Any) -> Outcome:

@@ -35,7 +35,9 @@ from django.db import (
 from django.db.models import QuerySet
 
 from audit import clock, text
+from audit.secret import UnreadableSecret
 from jobworker.context import JobContext
+from jobworker.exceptions import JobFailed
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
 from jobworker.models.deployment import mask
 from jobworker.providers.patient import patiently
@@ -93,8 +95,17 @@ def backend(ctx: JobContext, deployment: Deployment) -> Iterator[dict[str, str]]
         del _grants[password]
 
 
+@contextmanager
+def opened() -> Iterator[None]:
+    """A job fails with what to do where no key opens the state, or another secret, that is read inside."""
+    try:
+        yield
+    except UnreadableSecret as problem:
+        raise JobFailed(str(problem), code="unreadable_secret") from None
+
+
 def newest(deployment: Deployment) -> TerraformState | None:
-    """The state as it was stored last; None: nothing was ever made."""
+    """The state as it was stored last; None: nothing was ever made. Raises UnreadableSecret."""
     return TerraformState.objects.filter(deployment=deployment).order_by("-id").first()
 
 
@@ -105,7 +116,19 @@ def lock(deployment: Deployment) -> TerraformLock | None:
 
 def is_held(lock: TerraformLock) -> bool:
     """Whether the claim that took the lock is still alive."""
-    return Job.objects.running().filter(claim_id=lock.claim_id).exists()
+    return _held(lock.claim_id).exists()
+
+
+def hold(ctx: JobContext, what: object) -> None:
+    """Nobody fails this job, or leaves `what` to another, before the end of the caller's transaction.
+
+    Raises JobFailed where that was done already: the job must write nothing.
+    """
+    if not _held(ctx.claim_id).select_for_update(no_key=True):
+        raise JobFailed(
+            f"this job was ended, its claim is gone: it writes nothing more on {what}",
+            code="lost",
+        )
 
 
 def answer(
@@ -118,7 +141,7 @@ def answer(
 ) -> Answer:
     """Do what Terraform asks: GET, POST, LOCK, UNLOCK. `md5` is the Content-MD5 header."""
     if method == "GET":
-        return _read(grant) if _held(grant).exists() else LOST
+        return _read(grant) if _held(grant.claim_id).exists() else LOST
     if md5 and md5 != base64.b64encode(_md5(body).digest()).decode():
         return Answer(status=400, body=b"Content-MD5 differs: the body was damaged")
     try:
@@ -129,7 +152,7 @@ def answer(
         return Answer(status=400, body=b"the body is no JSON object")
     with transaction.atomic():
         # Locked: nobody fails the job between this look and the write.
-        if not _held(grant).select_for_update():
+        if not _held(grant.claim_id).select_for_update():
             return LOST
         if method == "POST":
             return _write(grant, lock_id=lock_id, body=body, document=document)
@@ -159,8 +182,8 @@ def store(deployment_id: int, *, body: bytes, document: Any, job_id: UUID) -> No
         versions.filter(id__lte=id).delete()
 
 
-def _held(grant: Grant) -> "QuerySet[Job]":
-    return Job.objects.running().filter(claim_id=grant.claim_id)
+def _held(claim_id: UUID) -> "QuerySet[Job]":
+    return Job.objects.running().filter(claim_id=claim_id)
 
 
 def _read(grant: Grant) -> Answer:
@@ -228,18 +251,16 @@ class Listener(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > LARGEST:
-            self.close_connection = True
-            self._reply(Answer(status=413, body=b"the body is too large"))
-            return
-        body = self.rfile.read(int(length))
         grant = _granted(self.headers.get("Authorization", ""))
         address = urlsplit(self.path)
         if grant is None:
-            reply = Answer(status=401, body=b"no job of this worker has this claim")
+            self._refuse(401, b"no job of this worker has this claim")
         elif address.path != f"/state/{grant.deployment_id}":
-            reply = Answer(status=403, body=b"that is not this job's deployment")
+            self._refuse(403, b"that is not this job's deployment")
+        elif not length.isdigit() or int(length) > LARGEST:
+            self._refuse(413, b"the body is too large")
         else:
+            body = self.rfile.read(int(length))
             reply = _answer(
                 lambda: answer(
                     self.command,
@@ -250,7 +271,12 @@ class Listener(BaseHTTPRequestHandler):
                 ),
                 go_on=lambda: str(grant.claim_id) in _grants,
             )
-        self._reply(reply)
+            self._reply(reply)
+
+    def _refuse(self, status: int, why: bytes) -> None:
+        """Without reading the body: anybody on this machine can send one, and it is held in memory."""
+        self.close_connection = True
+        self._reply(Answer(status=status, body=why))
 
     def _reply(self, reply: Answer) -> None:
         self.send_response(reply.status)

@@ -10,12 +10,13 @@ import json
 import re
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
+from audit.secret import UnreadableSecret
 from jobworker.context import JobContext
 from jobworker.exceptions import JobFailed, Stopped
 from jobworker.models import Deployment
@@ -30,7 +31,6 @@ OLDEST = (1, 4)
 PATIENCE = 60.0  # seconds from SIGINT to SIGTERM
 NO_CHANGES, FAILED, CHANGES = 0, 1, 2  # exit codes of plan -detailed-exitcode
 LONGEST_ERROR = 20  # lines of an error that is not told as JSON
-LARGEST_OUTPUTS = 4_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,15 @@ class Kept:
 
     resources: int = 0
     tainted: int = 0
+    outputs: dict[str, Any] = field(default_factory=dict)  # without the sensitive ones
+    secret_outputs: dict[str, Any] = field(default_factory=dict)
+    unreadable: str = ""  # why it is not known; `resources` is what the row says
 
     @property
     def words(self) -> str:
         """'state has 3 resources (1 tainted, replaced next time)'."""
+        if self.unreadable:
+            return self.unreadable
         plural = "" if self.resources == 1 else "s"
         tainted = (
             f" ({self.tainted} tainted, replaced next time)" if self.tainted else ""
@@ -92,23 +97,6 @@ class Terraform:
         if ended.code:
             raise self.failed("apply", ended, said.error)
         return said
-
-    def outputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The outputs, and the sensitive ones. Nothing of them is logged."""
-        lines: list[str] = []
-        ended = self._run("output", "-json", "-no-color", on_line=lines.append)
-        told = "\n".join(lines)
-        try:
-            found = json.loads(told) if len(told) <= LARGEST_OUTPUTS else None
-        except ValueError:
-            found = None
-        if ended.code or not isinstance(found, dict):
-            raise self.failed("output", ended, "its outputs could not be read")
-        plain: dict[str, Any] = {}
-        secret: dict[str, Any] = {}
-        for name, each in found.items():
-            (secret if each.get("sensitive") else plain)[name] = each.get("value")
-        return plain, secret
 
     def failed(self, step: str, ended: Ended, error: str) -> JobFailed:
         """The failure of a step, with what is there now."""
@@ -182,7 +170,10 @@ def kept(ctx: JobContext, deployment: Deployment) -> Kept:
 
 def in_state(deployment: Deployment) -> Kept:
     """What its newest version has."""
-    newest = state.newest(deployment)
+    try:
+        newest = state.newest(deployment)
+    except UnreadableSecret as problem:
+        return Kept(resources=deployment.resources, unreadable=str(problem))
     document = json.loads(newest.body) if newest else {}
     instances = [
         instance
@@ -190,8 +181,16 @@ def in_state(deployment: Deployment) -> Kept:
         if resource.get("mode") == "managed"
         for instance in resource.get("instances") or ()
     ]
-    tainted = sum(each.get("status") == "tainted" for each in instances)
-    return Kept(resources=len(instances), tainted=tainted)
+    # Not asked of `terraform output`: that reads the same, and prints each on one line.
+    outputs: dict[bool, dict[str, Any]] = {False: {}, True: {}}
+    for name, each in (document.get("outputs") or {}).items():
+        outputs[bool(each.get("sensitive"))][name] = each.get("value")
+    return Kept(
+        resources=len(instances),
+        tainted=sum(each.get("status") == "tainted" for each in instances),
+        outputs=outputs[False],
+        secret_outputs=outputs[True],
+    )
 
 
 @patient

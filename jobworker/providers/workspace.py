@@ -6,6 +6,7 @@ it holds the only record of what was made (errored.tfstate) for KEPT_WITH_STATE.
 new workspace, and each sweep on this host, removes those that are over their time.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ SHIPPED = Path(__file__).resolve().parents[1] / "modules"
 KEPT = timedelta(days=7)
 KEPT_WITH_STATE = timedelta(days=30)
 ERRORED = "errored.tfstate"
+FETCHED = ".terraform"  # what init fetches; it may be large, and is fetched anew
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 
@@ -58,7 +60,7 @@ def make(
     Raises JobFailed where this user may not write there, or the disk is full.
     """
     prune(now=now)
-    folder = _root() / tenant / kind / name / str(job)
+    folder = place(tenant=tenant, kind=kind, name=name, job=job)
     try:
         _root().mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -69,6 +71,11 @@ def make(
             code="workspace",
         ) from None
     return folder
+
+
+def place(*, tenant: str, kind: str, name: str, job: UUID) -> Path:
+    """Where a job's workspace lies on this host, if it has one."""
+    return _root() / tenant / kind / name / str(job)
 
 
 def write(folder: Path, name: str, values: Any) -> None:
@@ -118,11 +125,22 @@ def _root() -> Path:
     return Path(settings.JOB_ROOT) / "workspaces"
 
 
-def _copy(module: Path, folder: Path) -> None:
-    for source in sorted(module.rglob("*")):
-        copied = folder / source.relative_to(module)
+def _copy(module: Path, folder: Path, inside: tuple[Path, ...] = ()) -> None:
+    """Copy what is in it. Links are followed, also out of JOB_MODULES: a module may run
+    any program, so what this user can read is no secret from it. `inside`: the folders
+    on the way here.
+    """
+    real = module.resolve()
+    if real in inside:
+        told = "a link has no end, it leads back to a folder that it is in"
+        raise OSError(errno.ELOOP, told, str(module))
+    for source in sorted(module.iterdir()):
+        if source.name == FETCHED:
+            continue
+        copied = folder / source.name
         if source.is_dir():
             copied.mkdir()
+            _copy(source, copied, (*inside, real))
         else:
-            copied.write_bytes(source.read_bytes())
+            shutil.copyfile(source, copied)
             copied.chmod(0o700 if os.access(source, os.X_OK) else PRIVATE_FILE)

@@ -46,6 +46,7 @@ def start(transactional_db: None, job_root: Path) -> Start:
         type: str = "cluster_provision",
         *,
         tenant: Tenant | None = None,
+        created_by: str = "operator",
         **given: Any,
     ) -> RunningJob:
         tenant = tenant or factories.tenant()
@@ -59,7 +60,7 @@ def start(transactional_db: None, job_root: Path) -> Start:
             time_limit_s=3600,
             status=Job.Status.RUNNING,
             created_at=now,
-            created_by="operator",
+            created_by=created_by,
             origin="admin",
             claim_id=clock.uuid7(),
             node_id=clock.uuid7(),
@@ -83,7 +84,7 @@ def start(transactional_db: None, job_root: Path) -> Start:
             transcript=Transcript(claim_id=job.claim_id),
             weight=Weight(),
             save=save,
-            created_by="operator",
+            created_by=created_by,
         )
 
     return begin
@@ -94,8 +95,10 @@ def run(start: Start) -> Callable[..., Any]:
     """Start and run a job: run("cluster_provision", name="demo") -> (ctx, outcome)."""
 
     def go(type: str, **given: Any) -> Any:
-        tenant = given.pop("tenant", None)
-        ctx = start(type, tenant=tenant, **given)
+        about = {
+            key: given.pop(key) for key in ("tenant", "created_by") if key in given
+        }
+        ctx = start(type, **about, **given)
         module = registry.module(type)
         return ctx, module.run(ctx, params.read(module.Params, given))
 

@@ -9,7 +9,7 @@ from audit import clock
 from audit.models import Change
 from jobworker.models import Deployment, Image
 from tests import factories, screens
-from tests.jobworker import screening
+from tests.jobworker import rows, screening
 from workqueue.models import Membership, Tenant
 
 pytestmark = pytest.mark.django_db
@@ -60,6 +60,18 @@ def test_outputs_are_shown_but_of_the_sensitive_ones_only_the_name(boss, acme):
     assert "very-secret" not in html
 
 
+def test_secrets_that_no_key_opens_take_no_page_along(boss, acme, settings):
+    row = deployment(acme)
+    rows.lose_key(settings)
+
+    assert "orion" in text(boss.get("/admin/jobworker/deployment/"))
+    html = text(boss.get(at(row)))
+    assert "orion-0" in html
+    assert "put the old key back behind the new one" in html
+    assert boss.post(at(row), {"protected": "on"}).status_code == 302
+    assert Deployment.objects.get().protected
+
+
 def test_a_failed_one_says_why_to_those_who_may_see_its_job(boss, acme):
     job = screening.pending(acme, status="failed", error="worker jobs-1 stopped")
     row = deployment(acme, status="failed", last_job=job.pk)
@@ -74,13 +86,13 @@ def test_the_list_links_to_the_last_job_and_costs_the_same_for_fifty(
     boss, acme, django_assert_max_num_queries
 ):
     job = screening.pending(acme)
-    rows = [
+    made = [
         deployment(acme, name=f"orion-{n}", last_job=None if n else job.pk)
         for n in range(50)
     ]
     with django_assert_max_num_queries(12):
         html = text(boss.get("/admin/jobworker/deployment/"))
-    assert f'href="/admin/jobs/{rows[0].last_job}/"' in html
+    assert f'href="/admin/jobs/{made[0].last_job}/"' in html
 
 
 def test_a_job_that_is_no_longer_kept_is_named_without_a_link(boss, acme):

@@ -1,11 +1,14 @@
 """A tenant stays while something of it would be left that nobody could end."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from audit import clock
 from jobworker.models import Deployment, Job
 from tests import factories
+from tests.jobworker import rows
 from workqueue import tenancy
 from workqueue.exceptions import StillNeeded
 from workqueue.models import Tenant
@@ -30,6 +33,15 @@ def test_what_runs_and_what_is_deployed_is_named_and_keeps_the_tenant(
     assert "1 of its jobs has not ended" in str(refused.value)
     acme.refresh_from_db()
     assert acme.is_active
+
+
+def test_secrets_that_no_key_opens_hide_nothing_that_keeps_the_tenant(
+    acme: Tenant, settings: Any
+) -> None:
+    deployed(acme)
+    rows.lose_key(settings)
+    with pytest.raises(StillNeeded, match=r"It still has cluster demo"):
+        tenancy.remove(acme, who="ann", origin="admin", why="over")
 
 
 def test_a_tenant_whose_jobs_ended_and_whose_deployments_are_gone_is_removed(

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from audit.clock import DatabaseNow
-from audit.secret import EncryptedTextField, UnreadableSecret
+from audit.secret import EncryptedTextField, SecretsLater, UnreadableSecret
 from audit.text import gate
 from scheduler.handlers.notifications.channels import border
 
@@ -35,16 +35,7 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
         return self.filter(Exists(due))
 
 
-class ChannelManager(models.Manager["Channel"]):
-    """Reads the secret only where it is used: one that no key opens must stop one channel only."""
-
-    def get_queryset(self) -> ChannelQuerySet:
-        """Without the secret; reading the attribute fetches it."""
-        return ChannelQuerySet(self.model, using=self._db).defer("secret")
-
-    def usable(self) -> ChannelQuerySet:
-        """As the queryset's."""
-        return self.get_queryset().usable()
+ChannelManager = SecretsLater.from_queryset(ChannelQuerySet)
 
 
 class Channel(models.Model):

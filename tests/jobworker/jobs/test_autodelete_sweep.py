@@ -13,7 +13,7 @@ from jobworker.jobs import autodelete_sweep
 from jobworker.models import Deployment, Job
 from jobworker.submit import submit
 from tests import factories
-from tests.jobworker.rows import deployment
+from tests.jobworker.rows import deployment, lose_key
 from workqueue.models import Tenant
 
 HOUR = timedelta(hours=1)
@@ -95,12 +95,13 @@ def test_one_that_fails_is_recorded_and_the_others_go_on(
     sweep: Any, acme: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = clock.now() - HOUR
-    for name in ("bad-one", "good-one"):
-        deployment(tenant=acme, name=name, delete_after=over)
+    for number in range(autodelete_sweep.AT_ONCE):
+        deployment(tenant=acme, name=f"bad-{number:02}", delete_after=over - HOUR)
+    deployment(tenant=acme, name="good-one", delete_after=over)
     real = submit
 
     def sometimes(type: str, params: Any, **more: Any) -> Job:
-        if params["name"] == "bad-one":
+        if params["name"] != "good-one":
             raise JobError("it cannot be submitted")
         return real(type, params, **more)
 
@@ -108,9 +109,55 @@ def test_one_that_fails_is_recorded_and_the_others_go_on(
 
     outcome = sweep()
 
-    assert (outcome.changed, outcome.failed) == (1, 1)
-    assert outcome.error == "acme: cluster bad-one: JobError: it cannot be submitted"
+    assert (outcome.changed, outcome.failed) == (1, autodelete_sweep.AT_ONCE)
+    assert outcome.error == "acme: cluster bad-00: JobError: it cannot be submitted"
     assert destroys().get().params == {"name": "good-one"}
+
+
+@pytest.fixture
+def refused(acme: Tenant) -> Any:
+    """Twenty-one over their time, of which all but the youngest failed to be destroyed."""
+
+    def fail(ago: timedelta) -> None:
+        destroys().unfinished().filter(params__name__startswith="bad").update(
+            status=Job.Status.FAILED, finished_at=clock.now() - ago
+        )
+
+    over = clock.now() - 24 * HOUR
+    for number in range(autodelete_sweep.AT_ONCE):
+        deployment(tenant=acme, name=f"bad-{number:02}", delete_after=over - HOUR)
+    deployment(tenant=acme, name="good-one", delete_after=over)
+    return fail
+
+
+def test_those_that_cannot_be_destroyed_do_not_keep_out_the_others(
+    sweep: Any, refused: Any
+) -> None:
+    assert sweep().summary == "20 submitted, 1 waiting"
+    refused(ago=timedelta(minutes=9))
+
+    outcome = sweep()
+
+    assert outcome.summary == "1 submitted, 20 waiting, 20 orphaned"
+    assert destroys().unfinished().get().params == {"name": "good-one"}
+    assert outcome.details["orphans"][0].startswith(
+        "cluster bad-00 of acme is over its time and its destroy job failed at "
+    )
+
+    assert sweep().changed == 0  # and not one of them every ten minutes
+
+
+def test_one_that_could_not_be_destroyed_is_tried_again_after_those_that_were_not(
+    sweep: Any, refused: Any
+) -> None:
+    sweep()
+    refused(ago=autodelete_sweep.AGAIN_AFTER)
+
+    sweep()
+
+    again = destroys().unfinished()
+    assert again.count() == autodelete_sweep.AT_ONCE
+    assert again.filter(params__name="good-one").exists()
 
 
 def test_what_nobody_owns_is_listed_and_left_alone(
@@ -169,3 +216,20 @@ def test_what_looks_alive_without_a_live_job_counts_as_failed_and_is_listed(
 
 def test_with_nothing_to_do_it_says_so(sweep: Any) -> None:
     assert sweep().summary == "nothing is over its time"
+
+
+def test_secrets_that_no_key_opens_stop_no_sweep(
+    sweep: Any, acme: Tenant, settings: Any
+) -> None:
+    now = clock.now()
+    deployment(tenant=acme, name="over", delete_after=now - HOUR)
+    deployment(tenant=acme, name="soon", delete_after=now + HOUR / 2)
+    deployment(tenant=acme, name="half", status="destroying", resources=3)
+    lose_key(settings)
+
+    outcome = sweep()
+
+    assert outcome.failed == 0
+    assert outcome.summary == "1 submitted, 1 warned"
+    left = Deployment.objects.get(name="half")
+    assert (left.status, left.resources) == ("failed", 3)

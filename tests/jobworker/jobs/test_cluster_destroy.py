@@ -1,13 +1,16 @@
 """cluster_destroy, with the real Terraform."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from audit import clock
 from audit.models import Event
 from jobworker.exceptions import JobFailed
 from jobworker.jobs import cluster_destroy
 from jobworker.models import Deployment
+from jobworker.providers.provision import SWEEP
 from tests import factories
 from tests.jobworker.rows import deployment
 
@@ -53,3 +56,30 @@ def test_a_protected_one_stays(start: Any) -> None:
         cluster_destroy.run(ctx, cluster_destroy.Params(name="demo"))
 
     assert Deployment.objects.get().status == "active"
+
+
+@pytest.mark.parametrize("until", [None, timedelta(days=1)])
+def test_one_whose_time_was_extended_while_the_sweeps_job_waited_stays(
+    start: Any, until: timedelta | None
+) -> None:
+    ctx = start("cluster_destroy", created_by=SWEEP)
+    deployment(ctx, delete_after=until and ctx.now + until)
+
+    outcome = cluster_destroy.run(ctx, cluster_destroy.Params(name="demo"))
+
+    assert outcome.summary == "cluster demo stays: its time was extended"
+    assert outcome.skipped == 1
+    assert Deployment.objects.get().status == "active"
+
+
+@pytest.mark.parametrize(("by", "left"), [(SWEEP, -1), ("operator", 24)])
+def test_one_that_is_over_its_time_or_that_somebody_ends_goes(
+    run: Any, by: str, left: int
+) -> None:
+    acme = factories.tenant("acme")
+    run("cluster_provision", tenant=acme, name="demo", variables='{"delay": 0}')
+    Deployment.objects.update(delete_after=clock.now() + timedelta(hours=left))
+
+    run("cluster_destroy", tenant=acme, created_by=by, name="demo")
+
+    assert Deployment.objects.get().status == "destroyed"

@@ -19,6 +19,7 @@ from tests import factories
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("terraform")
+VARIABLES = 'variable "name" {}\nvariable "nodes" {}\n'
 
 
 def test_a_cluster_is_made_changed_and_left_alone(run: Any, job_root: Path) -> None:
@@ -38,7 +39,7 @@ def test_a_cluster_is_made_changed_and_left_alone(run: Any, job_root: Path) -> N
     assert ctx.sign.phase == "apply, 3 of 3 resources"
     assert not TerraformLock.objects.exists()
     ref = Job.objects.get(pk=ctx.job_id).external_ref
-    assert ref["what"] == "terraform output of deployment demo"
+    assert ref["what"] == "terraform apply of deployment demo"
     assert [path for path in job_root.rglob("*") if path.is_file()] == []
     told = Event.objects.filter(subject="deployment:cluster/demo").order_by("id")
     assert [event.type for event in told] == ["deployment.active"]
@@ -220,15 +221,58 @@ def test_without_terraform_the_job_says_what_to_install(
     assert not Deployment.objects.exists()
 
 
+@pytest.fixture
+def module(settings: Any, tmp_path: Path) -> Any:
+    """Write the main.tf of a cluster module: module("loud", text)."""
+    settings.JOB_MODULES = str(tmp_path / "modules")
+
+    def write(name: str, text: str) -> None:
+        folder = tmp_path / "modules" / "cluster" / name
+        folder.mkdir(parents=True)
+        (folder / "main.tf").write_text(VARIABLES + text)
+
+    return write
+
+
+def test_outputs_of_any_length_and_kind_are_kept(run: Any, module: Any) -> None:
+    """Terraform prints each on one line, and of a long line we keep the beginning."""
+    long, key = "x" * 300_000, "k" * 300_000
+    module(
+        "long",
+        f"""
+output "long" {{ value = "{long}" }}
+output "key" {{
+  value     = {{ inner = "{key}", none = null }}
+  sensitive = true
+}}
+output "mixed" {{ value = {{ list = [1, "a"], yes = true, none = null }} }}
+output "none" {{ value = null }}
+""",
+    )
+    acme = factories.tenant("acme")
+    asked = {"tenant": acme, "name": "demo", "module": "long"}
+
+    for summary in ("0 added, 0 changed, 0 destroyed", "no changes"):
+        Deployment.objects.update(outputs={}, secret_outputs="")
+        ctx, outcome = run("cluster_provision", **asked)
+
+        assert outcome.summary == summary
+        made = Deployment.objects.get()
+        assert made.status == "active"
+        assert made.outputs.pop("long").startswith(long[:30_000])  # as all text
+        assert made.outputs == {
+            "mixed": {"list": [1, "a"], "yes": True, "none": None},
+        }
+        assert made.secrets() == {"key": {"inner": key, "none": None}}
+        assert "outputs: long, mixed, key (sensitive)" in ctx.lines()
+
+
 def test_what_a_module_prints_is_text_and_its_secrets_are_masked(
-    run: Any, settings: Any, tmp_path: Path
+    run: Any, module: Any
 ) -> None:
-    module = tmp_path / "modules" / "cluster" / "loud"
-    module.mkdir(parents=True)
-    (module / "main.tf").write_text(
+    module(
+        "loud",
         """
-variable "name" {}
-variable "nodes" {}
 resource "terraform_data" "loud" {
   provisioner "local-exec" {
     command = "printf '<script>alert(1)</script> \\\\033[31mred \\\\000 password=hunter2\\\\n'"
@@ -238,9 +282,8 @@ output "key" {
   value     = "sesame-open-please"
   sensitive = true
 }
-"""
+""",
     )
-    settings.JOB_MODULES = str(tmp_path / "modules")
     acme = factories.tenant("acme")
 
     ctx, _ = run("cluster_provision", tenant=acme, name="demo", module="loud")

@@ -1,6 +1,5 @@
 """Taking over what a killed worker left, with the real Terraform."""
 
-import json
 import os
 import signal
 import socket
@@ -16,8 +15,8 @@ import psutil
 import pytest
 
 from jobworker.exceptions import JobFailed, Stopped
-from jobworker.models import Deployment, Job, TerraformLock, TerraformState
-from jobworker.providers import follow, process, state, workspace
+from jobworker.models import Deployment, Job, TerraformLock
+from jobworker.providers import follow, process
 from tests import databases, factories
 from tests.jobworker.rows import deployment
 from tests.waiting import wait_until
@@ -290,34 +289,3 @@ def test_a_job_that_still_runs_is_not_taken_over(start: Any) -> None:
         follow.follow(ctx, kind="cluster", name="demo", ref={})
 
     assert TerraformLock.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("content", "note"),
-    [
-        ("no json", "is damaged and was left alone"),
-        (json.dumps({"serial": 9, "lineage": "b"}), "is of another state"),
-        (
-            json.dumps({"serial": 3, "lineage": "a"}),
-            "is no newer than the stored state",
-        ),
-    ],
-)
-def test_an_errored_state_that_does_not_fit_is_left_alone(
-    start: Any, job_root: Path, content: str, note: str
-) -> None:
-    ctx = start("cluster_provision")
-    one = deployment(ctx)
-    stored = {"serial": 3, "lineage": "a"}
-    state.store(
-        one.pk, body=json.dumps(stored).encode(), document=stored, job_id=ctx.job_id
-    )
-    folder = job_root / "workspaces" / "acme" / "cluster" / "demo" / "x"
-    folder.mkdir(parents=True)
-    (folder / workspace.ERRORED).write_text(content)
-
-    [told] = follow.take_over(ctx, one, folder)
-
-    assert note in told
-    assert TerraformState.objects.get().serial == 3
-    assert (folder / workspace.ERRORED).exists()

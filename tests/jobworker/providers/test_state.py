@@ -155,6 +155,17 @@ def test_nobody_without_the_claim_is_served(held: Any, auth: Any) -> None:
         assert answer.status_code == 401
 
 
+def test_the_body_of_who_has_no_claim_is_not_even_read(held: Any) -> None:
+    _, _, client = held
+    host, _, port = client.address.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+        stranger.sendall(b"POST /state/1 HTTP/1.1\r\nContent-Length: 199999999\r\n\r\n")
+        with stranger.makefile("rb") as answer:
+            told = answer.read()  # to its end: the connection is closed
+
+    assert told.startswith(b"HTTP/1.1 401 ")
+
+
 def test_a_claim_is_good_for_its_deployment_only(held: Any, start: Any) -> None:
     _, _, client = held
     other = deployment(start(), name="other")

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tracemalloc
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,25 @@ from jobworker.providers import workspace
 pytestmark = pytest.mark.once
 
 
-def make(name: str = "demo") -> Path:
+def make(name: str = "demo", module: str = "offline") -> Path:
     return workspace.make(
         tenant="acme",
         kind="cluster",
         name=name,
         job=clock.uuid7(),
-        module=workspace.module("cluster", "offline"),
+        module=workspace.module("cluster", module),
         now=clock.now(),
     )
+
+
+@pytest.fixture
+def own(settings: Any, tmp_path: Path) -> Path:
+    """The folder of a cluster module of the installation's own, named "own"."""
+    folder = tmp_path / "modules" / "cluster" / "own"
+    folder.mkdir(parents=True)
+    (folder / "main.tf").write_text("")
+    settings.JOB_MODULES = str(tmp_path / "modules")
+    return folder
 
 
 def age(folder: Path, by: timedelta) -> None:
@@ -42,6 +53,70 @@ def test_a_workspace_is_a_copy_of_the_module_for_this_user_only(job_root: Path) 
         "main.tf": 0o600,
         "given.json": 0o600,
     }
+
+
+def test_what_terraform_left_in_a_module_is_not_copied(
+    job_root: Path, own: Path
+) -> None:
+    """A provider may have 600 MB, and init fetches it anew."""
+    (own / ".terraform" / "providers").mkdir(parents=True)
+    (own / ".terraform.lock.hcl").write_text("its checksum")
+    (own / "sub" / ".terraform").mkdir(parents=True)
+
+    folder = make(module="own")
+
+    copied = {str(each.relative_to(folder)) for each in folder.rglob("*")}
+    assert copied == {"main.tf", ".terraform.lock.hcl", "sub"}
+
+
+def test_links_of_a_module_are_followed_wherever_they_lead(
+    job_root: Path, own: Path, tmp_path: Path
+) -> None:
+    for common in (own.parents[1] / "common", tmp_path / "elsewhere"):
+        (common / "deep").mkdir(parents=True)
+        (common / "deep" / "shared.tf").write_text(common.name)
+    (own / "common").symlink_to("../../common")
+    (own / "twice").symlink_to("common")
+    (own / "elsewhere").symlink_to(tmp_path / "elsewhere")
+    (own / "one.tf").symlink_to(tmp_path / "elsewhere" / "deep" / "shared.tf")
+
+    folder = make(module="own")
+
+    for name in ("common", "twice"):
+        assert (folder / name / "deep" / "shared.tf").read_text() == "common"
+    assert (folder / "elsewhere" / "deep" / "shared.tf").read_text() == "elsewhere"
+    assert (folder / "one.tf").read_text() == "elsewhere"
+    assert not [each for each in folder.rglob("*") if each.is_symlink()]
+
+
+@pytest.mark.parametrize("back_to", [".", "..", "../../own"])
+def test_a_link_without_an_end_is_named(
+    job_root: Path, own: Path, back_to: str
+) -> None:
+    (own / "sub").mkdir()
+    (own / "sub" / "loop").symlink_to(back_to)
+
+    with pytest.raises(JobFailed) as failure:
+        make(module="own")
+
+    text = str(failure.value)
+    assert "it leads back to a folder that it is in" in text
+    assert "loop" in text
+
+
+def test_a_large_file_of_a_module_is_not_held_in_memory(
+    job_root: Path, own: Path
+) -> None:
+    with (own / "large.bin").open("wb") as file:
+        file.truncate(64_000_000)
+    tracemalloc.start()
+
+    folder = make(module="own")
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (folder / "large.bin").stat().st_size == 64_000_000
+    assert peak < 16_000_000
 
 
 def test_removing_one_leaves_no_empty_folders_and_nothing_of_others(
