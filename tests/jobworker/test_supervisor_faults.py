@@ -3,22 +3,16 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from audit.models import LateResult, Run
-from jobworker import supervisor
-from jobworker.look import look
 from jobworker.models import Job
-from jobworker.supervisor import Supervisor
-from jobworker.weight import Weight
 from tests import databases
 from tests.jobworker.reaching import reach
 from tests.processes import Process, run_manage, sleeping
 from tests.waiting import wait_until
-from workqueue import node
 
 pytestmark = pytest.mark.race
 Submit = Callable[..., Job]
@@ -125,28 +119,3 @@ def test_many_jobs_leave_no_connection_behind(
     with connection.cursor() as cursor:
         cursor.execute(mine)
         assert cursor.fetchone()[0] <= 6 + 3
-
-
-@pytest.mark.parametrize("problem", [ValueError, OperationalError])
-def test_whatever_a_claim_raises_its_id_is_doubted_and_given_back_at_the_next_pass(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch, problem: type[Exception]
-) -> None:
-    """The reply may have been lost behind a claim that was made."""
-    one, given_back, answers = Supervisor(), [], [problem("lost"), None]
-
-    def claim(*_: object, **__: object) -> None:
-        if answer := answers.pop(0):
-            raise answer
-
-    one.me = node.register(kind="jobworker", report={})
-    one.seen = replace(look(one.me.id), waiting=True)
-    one.attempts, one.stuck, one._doubtful, one._threads = {}, {}, set(), 25
-    one.limits, one.weight = one._limits(), Weight()
-    monkeypatch.setattr(supervisor, "claim", claim)
-    monkeypatch.setattr(supervisor, "give_back", lambda ids: given_back.extend(ids))
-    with pytest.raises(problem):
-        one._claim()
-    [doubted] = one._doubtful
-    assert one._claim() is False
-    assert given_back == [doubted]
-    assert one._doubtful == set()
