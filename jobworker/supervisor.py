@@ -60,7 +60,8 @@ class Supervisor(Loop):
         connections.use_pool(kind="jobworker")
         self.me = node.register(kind="jobworker", report={})
         self.attempts: dict[Attempt, Attempt] = {}  # those that run
-        self.stuck: dict[Attempt, Attempt] = {}  # threads of ended ones that go on
+        # Ended ones whose threads go on, and who stores the end.
+        self.stuck: dict[Attempt, threading.Thread] = {}
         self._doubtful: set[UUID] = set()  # claims whose reply was lost
         self.seen: Look = look(self.me.id)
         self._threads = self.seen.caps.ceiling()  # the one value that is not live
@@ -81,6 +82,7 @@ class Supervisor(Loop):
         """One pass."""
         self._end_what_must()
         self._look()
+        self._start_afresh_if_spent()
         while not self.stopping.is_set() and self.beat.fresh() and self._claim():
             pass
         return BUSY if self.attempts else IDLE
@@ -146,7 +148,9 @@ class Supervisor(Loop):
         caps = self.seen.caps
         where = self.me.name.partition(",")[0]
         lacking = installed.lacking(registry.rows(), caps, where=where)
-        return limits(caps, threads=self._threads, lacking=lacking)
+        return limits(
+            caps, threads=self._threads, stuck=len(self.stuck), lacking=lacking
+        )
 
     def _end_what_must(self) -> None:
         """Time limits; and jobs that were told to stop and do not."""
@@ -155,13 +159,19 @@ class Supervisor(Loop):
             if now >= each.deadline:
                 each.stop("limit", patience=LIMIT_PATIENCE)
             if now >= each.stop_at and self._take_out(each):
-                self.stuck[each] = each
-                run.end_without_its_thread(each)
+                self.stuck[each] = run.end_without_its_thread(each)
                 logger.error(
                     "job does not stop, its thread is stuck job=%s", each.job.id
                 )
-        if len(self.stuck) >= self.limits.threads and not self.attempts:
-            logger.error("all threads are stuck: ending for a fresh start")
+
+    def _start_afresh_if_spent(self) -> None:
+        """End where stuck threads leave no thread, or no connections, for one more job."""
+        spent = not self.limits.usable or len(self.stuck) >= self.limits.threads
+        if spent and not self.attempts:
+            logger.error(
+                "stuck threads leave no room for a job stuck=%s: ending for a fresh start",
+                len(self.stuck),
+            )
             self.stop(exit_code=EXIT_STUCK)
 
     def _claim(self) -> bool:
@@ -304,7 +314,9 @@ class Supervisor(Loop):
         self._look()
 
     def _leave(self, left: list[UUID]) -> None:
-        """The last words. The beat first: it locks rows that the keeper needs, and undoes the mark."""
+        """The last words. The beat before lines and mark: it locks those rows, and undoes the mark."""
+        for storing in self.stuck.copy().values():
+            storing.join()
         self.beat.stop()
         self.keeper.end()
         self.listener.stop()

@@ -23,9 +23,12 @@ class Weight:
         self.waking = 0  # those that have slept and wait for weight
 
     def allow(self, usable: int) -> None:
-        """So many may be awake. Fewer than are: nobody is stopped, nobody new begins."""
+        """So many may be awake. Fewer than are: nobody is stopped, nobody new begins.
+
+        At least one: where nobody is to begin, who sleeps must still come to its end.
+        """
         with self._changed:
-            self.usable = usable
+            self.usable = max(1, usable)
             self._changed.notify_all()
 
     def taken(self) -> int:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,6 @@ from tests.databases import temporary_server
 from tests.jobworker.reaching import reach
 from tests.processes import Process, run_manage
 from tests.waiting import wait_until
-from workqueue import connections
 from workqueue.models import Node
 
 pytestmark = pytest.mark.race
@@ -64,24 +63,6 @@ def test_a_time_limit_holds_while_its_worker_drains(
 # --- a claim whose reply was lost
 
 
-@pytest.fixture
-def here(
-    transactional_db: None, job_types: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Supervisor]:
-    """A job worker in this process; its loop is the test's."""
-    monkeypatch.setattr(connections, "use_pool", lambda **_: None)
-    one = Supervisor()
-    one.prepare()
-    yield one
-    if not one.stopping.is_set():
-        stopped(one)
-
-
-def stopped(one: Supervisor) -> None:
-    one.stop()
-    one.drain()
-
-
 def lose_the_reply(
     one: Supervisor,
     monkeypatch: pytest.MonkeyPatch,
@@ -119,7 +100,8 @@ def test_a_claim_whose_reply_was_lost_is_given_back_by_a_drain(
 ) -> None:
     job = submitted("log:1")
     lose_the_reply(here, monkeypatch)
-    stopped(here)
+    here.stop()
+    here.drain()
     job.refresh_from_db()
     assert (job.status, job.claim_id) == ("pending", None)
 
@@ -144,7 +126,8 @@ def test_the_last_lines_of_a_job_that_is_given_up_are_kept(
     here.poll()
     [attempt] = here.running()
     wait_until(lambda: attempt.context.sign.phase == "deaf now", what="its phase")
-    stopped(here)
+    here.stop()
+    here.drain()
     job.refresh_from_db()
     assert (job.status, job.phase, job.line_count) == ("running", "deaf now", 3)
     assert job.heartbeat_at < job.claimed_at  # type: ignore[operator]

@@ -2,17 +2,25 @@
 
 import json
 import os
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
 from audit.models import LateResult, Run
+from jobworker import operate, run, supervisor
 from jobworker.models import Job
+from jobworker.supervisor import Supervisor
 from tests import databases
+from tests.jobs import act_light
 from tests.jobworker.reaching import reach
 from tests.processes import Process, run_manage, sleeping
 from tests.waiting import wait_until
+from workqueue import connections
+from workqueue.worker import EXIT_STUCK
 
 pytestmark = pytest.mark.race
 Submit = Callable[..., Job]
@@ -119,3 +127,75 @@ def test_many_jobs_leave_no_connection_behind(
     with connection.cursor() as cursor:
         cursor.execute(mine)
         assert cursor.fetchone()[0] <= 6 + 3
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """Jobs that hear nothing are stuck as soon as they are cancelled. One more for each that runs."""
+    monkeypatch.setattr(supervisor, "CANCEL_PATIENCE", 0.0)
+    answer, running, threads = threading.Event(), threading.Semaphore(0), []
+
+    def hear_nothing(*_: object) -> str:
+        threads.append(threading.current_thread())
+        running.release()
+        return "heard" if answer.wait(60) else ""
+
+    monkeypatch.setitem(act_light.DOES, "deaf", hear_nothing)
+    yield running
+    answer.set()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_stuck_threads_take_of_what_the_pool_serves_until_the_worker_starts_afresh(
+    here: Supervisor,
+    submitted: Submit,
+    deaf: threading.Semaphore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each holds a connection: who is claimed beside too many of them gets none."""
+    monkeypatch.setattr(connections, "size", lambda: 8)
+    asleep = submitted("sleep:3600")
+    here.poll()
+    found = []
+    for _ in range(3):
+        job = submitted("ref:export;deaf:", type="act_medium")
+        here.poll()
+        assert deaf.acquire(timeout=10)
+        assert operate.cancel(job, who="ann", origin="command", why="")
+        here.poll()  # sees it
+        here.poll()  # takes it out
+        found.append((len(here.stuck), here.limits.usable))
+    assert found == [(1, 1), (2, 1), (3, 0)]
+    waits = submitted("log:1")
+    here.poll()
+    assert here.running()
+    assert (here.stopping.is_set(), reach(waits, "pending").claim_id) == (False, None)
+    operate.cancel(asleep, who="ann", origin="command", why="")
+    wait_until(lambda: here.poll() and here.stopping.is_set(), what="the end")
+    assert here.exit_code == EXIT_STUCK
+    reach(asleep, "cancelled")
+
+
+def test_who_starts_afresh_stores_the_ends_of_those_that_are_stuck_before(
+    here: Supervisor,
+    submitted: Submit,
+    deaf: threading.Semaphore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 5)
+    store = run._store
+
+    def store_slowly(*of: Any) -> None:
+        time.sleep(0.5)
+        store(*of)
+
+    monkeypatch.setattr(run, "_store", store_slowly)
+    job = submitted("deaf:")
+    here.poll()
+    assert deaf.acquire(timeout=10)
+    assert operate.cancel(job, who="ann", origin="command", why="")
+    wait_until(lambda: here.poll() and here.stopping.is_set(), what="the end")
+    here.drain()
+    job.refresh_from_db()
+    assert job.status == "cancelled"

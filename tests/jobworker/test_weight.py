@@ -49,3 +49,18 @@ def test_who_is_to_stop_does_not_wait_for_weight() -> None:
     with weight.set_down(lambda: True):
         pass
     assert weight.awake == 2
+
+
+def test_who_sleeps_wakes_up_though_the_pool_serves_nobody_any_more() -> None:
+    weight, awake = Weight(), threading.Event()
+    weight.allow(1)
+    weight.take()
+    weight.allow(0)
+
+    def job() -> None:
+        with weight.set_down(lambda: False):
+            pass
+        awake.set()
+
+    threading.Thread(target=job, daemon=True).start()
+    assert awake.wait(5)
