@@ -199,3 +199,22 @@ def test_who_starts_afresh_stores_the_ends_of_those_that_are_stuck_before(
     here.drain()
     job.refresh_from_db()
     assert job.status == "cancelled"
+
+
+def test_who_has_slept_and_waits_to_wake_up_is_reported_by_its_claim(
+    here: Supervisor, submitted: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 6)
+    poll = submitted("sleep:0.5")
+    here.poll()
+    reach(poll, "running")
+    wait_until(lambda: here.weight.taken() == 0, what="its sleep")
+    busy = submitted("busy:60")
+    here.poll()
+    reach(busy, "running")
+    wait_until(lambda: here.report()["waking"] == [str(poll.claim_id)], what="it waits")
+    assert here.report()["asleep"] == 0
+    operate.cancel(busy, who="ann", origin="command", why="")
+    here.poll()
+    reach(poll, "succeeded")
+    assert here.report()["waking"] == []
