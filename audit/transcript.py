@@ -96,15 +96,19 @@ class Transcript:
             with self._lock:
                 self.dropped += 1
 
-    def take(self) -> list[LineRow]:
+    def take(self, *, last: bool = False) -> list[LineRow]:
         """The lines to store now, but those that the end will decide on.
 
-        Handed out again, by the end too, until `stored` says that they are.
+        Handed out again, by the end too, until `stored` says that they are. `last`: all
+        there are, since the end may never come: whoever runs it is given up.
         """
         with self._lock:
             lines, self._lines = self._lines, []
+            if last and self._ring:
+                lines += self._tail()
+                self._ring, self._ring_bytes = deque(), 0
             # Half a secret waits for its other half, so that both can be masked.
-            if lines and self._ring is None and mask.goes_on(self._raw):
+            elif not last and lines and self._ring is None and mask.goes_on(self._raw):
                 self._lines.append(lines.pop())
             self._handed += lines
             return self._handed.copy()

@@ -14,6 +14,7 @@ from audit.text import gate, gate_json
 from jobworker import registry
 from jobworker.exceptions import UnknownType
 from jobworker.models import Job
+from jobworker.report import awake_words
 from workqueue.models import Node
 from workqueue.node import stopped_after
 
@@ -149,8 +150,7 @@ def external(job: Job) -> str:
 
 def program_words(job: Job) -> str:
     """'The program packer (pid 4127) runs and has used 11 min of CPU.', as its worker last said."""
-    node = Node.objects.filter(id=job.node_id).first() if job.node_id else None
-    said = node.report.get("programs") if node and isinstance(node.report, dict) else []
+    said = _told_by_its_worker(job).get("programs")
     for one in said if isinstance(said, list) else []:
         if isinstance(one, dict) and one.get("claim") == str(job.claim_id):
             used, cpu = one.get("cpu_s"), ""
@@ -158,6 +158,15 @@ def program_words(job: Job) -> str:
                 cpu = f" and has used {words.duration(timedelta(seconds=used))} of CPU"
             return f"The program {one.get('program')} (pid {one.get('pid')}) runs{cpu}."
     return ""
+
+
+def waking_words(job: Job) -> str:
+    """Of a job that has slept and waits for its turn: for what, as its worker last said."""
+    said = _told_by_its_worker(job)
+    waking = said.get("waking")
+    if not isinstance(waking, list) or str(job.claim_id) not in waking:
+        return ""
+    return f"It has slept and waits {awake_words(said)}."
 
 
 def cancel_does(job: Job) -> str:
@@ -189,6 +198,11 @@ def lag_words(job: Job) -> str:
         return ""
     lag = words.duration(timedelta(milliseconds=max(job.output_lag_ms, 0)))
     return f"stored {lag} after they were written"
+
+
+def _told_by_its_worker(job: Job) -> dict[str, Any]:
+    node = Node.objects.filter(id=job.node_id).first() if job.node_id else None
+    return node.report if node and isinstance(node.report, dict) else {}
 
 
 def _programs(job: Job) -> tuple[str, ...]:

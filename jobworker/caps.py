@@ -99,7 +99,7 @@ class Limits:
 
     caps: Caps
     total: int  # jobs
-    usable: int  # jobs awake at once
+    usable: int  # jobs awake at once; 0: stuck threads hold what the pool has
     threads: int  # ceiling; applied when the process started
     reduced: tuple[Reduction, ...]
 
@@ -112,9 +112,12 @@ def resolve(stored: object) -> tuple[Caps, tuple[Adjustment, ...]]:
     return caps, adjusted
 
 
-def serves(pool: int) -> int:
-    """The jobs awake that a pool of so many connections serves, at least 1."""
-    return max(1, (pool - POOL_KEPT) // PER_JOB)
+def serves(pool: int, *, stuck: int = 0) -> int:
+    """The jobs awake that a pool of so many connections serves, at least 1.
+
+    `stuck`: threads that may each keep a connection. They may leave none for a job: 0.
+    """
+    return max(0 if stuck else 1, (pool - POOL_KEPT - stuck) // PER_JOB)
 
 
 def pool_for(jobs: int) -> int:
@@ -122,17 +125,28 @@ def pool_for(jobs: int) -> int:
     return PER_JOB * jobs + POOL_KEPT
 
 
-def limits(caps: Caps, *, threads: int, lacking: Sequence[Reduction] = ()) -> Limits:
-    """Clamp the caps to this process. `threads`: its ceiling. `lacking`: tiers it cannot serve."""
+def limits(
+    caps: Caps, *, threads: int, stuck: int = 0, lacking: Sequence[Reduction] = ()
+) -> Limits:
+    """Clamp the caps to this process.
+
+    `threads`: its ceiling. `stuck`: of them those of ended jobs. `lacking`: tiers it cannot serve.
+    """
     pool = connections.size()
-    usable = caps.total if pool is None else min(caps.total, serves(pool))
+    usable = caps.total if pool is None else min(caps.total, serves(pool, stuck=stuck))
     total = min(caps.total, threads)
     reduced = []
     if pool is not None and usable < caps.total:
-        why = (
-            f"DB pool of {pool} serves {usable} concurrent job(s); "
-            f"raise DB_POOL_SIZE / DB_MAX_OVERFLOW to use {caps.total}"
-        )
+        why = f"DB pool of {pool} serves {usable} concurrent job(s)"
+        if usable < serves(pool):
+            why += f" beside {stuck} stuck thread(s), each with a connection; "
+            why += (
+                "restart this worker"
+                if usable
+                else "it restarts once its jobs have ended"
+            )
+        else:
+            why += f"; raise DB_POOL_SIZE / DB_MAX_OVERFLOW to use {caps.total}"
         reduced.append(Reduction(what="total", asked=caps.total, used=usable, why=why))
     if total < min(caps.total, usable):
         why = f"{threads} executor thread(s); raise WORKER_EXECUTOR_THREADS and restart to use {caps.total}"

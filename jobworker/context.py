@@ -117,7 +117,7 @@ class JobContext:
         a poll may find its task finished.
         """
         self.check_cancel()
-        with self._weight.set_down(self._stop_waiting):
+        with self._weight.set_down(self.claim_id, self._stop_waiting):
             deadline = clock.steady() + seconds
             with self._waker:
                 while not self.stopping.is_set() and not self._first_word_of_drain():

@@ -47,44 +47,49 @@ class Keeper:
         self._some.set()
 
     def end(self) -> None:
-        """Stop; what is not stored yet is stored with the end of its job."""
+        """Store all there is and stop; later lines are stored with the end of their job."""
         self._ended.set()
         self._some.set()
         self._thread.join(2.0)
 
     def _loop(self) -> None:
         try:
-            while not self._ended.wait(EVERY):
-                attempts = list(self._running())
-                if not attempts:
-                    self._some.clear()
-                    close_old_connections()
-                    if not list(self._running()):
-                        self._some.wait()
-                    continue
-                self._store_all(attempts)
+            last = False
+            while not last:
+                last = self._ended.wait(EVERY)
+                if attempts := list(self._running()):
+                    self._store_all(attempts, last=last)
+                elif not last:
+                    self._rest()
         finally:
             connections.close_all()
 
-    def _store_all(self, attempts: list[Attempt]) -> None:
+    def _rest(self) -> None:
+        """Wait for a job."""
+        self._some.clear()
+        close_old_connections()
+        if not list(self._running()):
+            self._some.wait()
+
+    def _store_all(self, attempts: list[Attempt], *, last: bool = False) -> None:
         # One whose end is being stored keeps its lines for that.
         mine = [each for each in attempts if each.lock.acquire(blocking=False)]
         try:
-            self._store(mine)
+            self._store(mine, last=last)
             self._failing = False
         except Exception as problem:  # nothing may end this thread
             if may_work_later(problem):
                 self._later(problem)
                 return
             for each in mine:  # what one job says is no matter of the others
-                self._store_alone(each)
+                self._store_alone(each, last=last)
         finally:
             for each in mine:
                 each.lock.release()
 
-    def _store_alone(self, attempt: Attempt) -> None:
+    def _store_alone(self, attempt: Attempt, *, last: bool) -> None:
         try:
-            self._store([attempt])
+            self._store([attempt], last=last)
         except Exception as problem:
             if may_work_later(problem):
                 self._later(problem)
@@ -99,12 +104,12 @@ class Keeper:
         self._failing = True
         close_old_connections()
 
-    def _store(self, attempts: list[Attempt]) -> None:
+    def _store(self, attempts: list[Attempt], *, last: bool) -> None:
         # What a closed one has said since goes with its end, or into its late result.
         attempts = [each for each in attempts if not each.closed]
-        lines = {each: each.transcript.take() for each in attempts}
+        lines = {each: each.transcript.take(last=last) for each in attempts}
         now = clock.steady()
-        telling = {each for each in attempts if _tells(each, lines[each], now)}
+        telling = {each for each in attempts if last or _tells(each, lines[each], now)}
         talking = [each for each in attempts if lines[each] or each in telling]
         if not talking:
             return

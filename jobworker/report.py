@@ -43,6 +43,7 @@ def report_of(
             for tier in limits.caps.tiers
         },
         "asleep": max(0, len(running) - weight.taken()),
+        "waking": [str(claim) for claim in weight.waking.copy()],
         "usable": limits.usable,
         "threads": limits.threads,
         "stuck": stuck,
@@ -84,9 +85,20 @@ def card(node: Node, *, name: str = "") -> str:
             *_reductions(said),
             f"{_number(said, 'in_flight')} job(s) in flight when reported · "
             f"{_number(said, 'threads')} threads · {pool_words}",
+            *_waking(said),
             f"reported by {name or node.host} at {at.replace('+00:00', 'Z')}",
         ]
     )
+
+
+def awake_words(said: Mapping[str, Any]) -> str:
+    """What a job that has slept waits for: "until another job ends or sleeps: the pool serves 3"."""
+    usable, caps = _number(said, "usable"), said.get("caps")
+    total = _number(caps, "total") if isinstance(caps, Mapping) else words.UNKNOWN
+    why = (
+        f"the cap total is {total}" if usable == total else f"the pool serves {usable}"
+    )
+    return f"until another job ends or sleeps: {why}"
 
 
 def start_words(limits: Limits) -> str:
@@ -107,6 +119,13 @@ def _reductions(said: Mapping[str, Any]) -> Sequence[str]:
             )
             lines.append(f"why: {row.get('why')}")
     return lines
+
+
+def _waking(said: Mapping[str, Any]) -> Sequence[str]:
+    waking = said.get("waking")
+    if not isinstance(waking, list) or not waking:
+        return []
+    return [f"{len(waking)} job(s) have slept and wait {awake_words(said)}"]
 
 
 def _number(said: Mapping[str, Any], name: str) -> int | str:

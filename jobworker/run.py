@@ -62,8 +62,8 @@ def run(attempt: Attempt, *, ended: Callable[[Attempt], None]) -> None:
         connections.close_all()
 
 
-def end_without_its_thread(attempt: Attempt) -> None:
-    """Store the end of a job whose thread does not end, with where it stands.
+def end_without_its_thread(attempt: Attempt) -> threading.Thread:
+    """Store the end of a job whose thread does not end, with where it stands; return who does.
 
     Whatever the thread does later does not count: its next query raises ClaimLost.
     """
@@ -75,9 +75,11 @@ def end_without_its_thread(attempt: Attempt) -> None:
     text = f"{attempt.context.stopped_words()}; its thread did not stop"
     attempt.transcript.write(logging.ERROR, f"{text} and stands here:\n{stack}")
     end = _stopped(attempt, text)
-    threading.Thread(
+    storing = threading.Thread(
         target=_store_and_close, args=(attempt, end), name="end", daemon=True
-    ).start()
+    )
+    storing.start()
+    return storing
 
 
 def _store_and_close(attempt: Attempt, end: End) -> None:

@@ -7,20 +7,15 @@ the loop; nothing starts on a beat that is too old.
 """
 
 import logging
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db import (
-    DatabaseError,
-    InterfaceError,
-    close_old_connections,
-    transaction,
-)
+from django.db import transaction
 
 from audit import clock
 from audit.transcript import Transcript
@@ -29,7 +24,7 @@ from jobworker.attempt import Attempt, Claim
 from jobworker.caps import Limits, limits
 from jobworker.claim import Fits, claim, give_back
 from jobworker.context import JobContext
-from jobworker.drain import drain
+from jobworker.drain import LAST, LEAVE, Steps, drain
 from jobworker.finish import end
 from jobworker.holding import Holding
 from jobworker.keeper import Keeper
@@ -58,13 +53,15 @@ class Supervisor(Loop):
     """One job worker process."""
 
     name = "jobworker"
+    _end = math.inf  # clock.steady(); of the drain
 
     def prepare(self) -> None:
         """Register, fail what others left behind, and start the threads."""
         connections.use_pool(kind="jobworker")
         self.me = node.register(kind="jobworker", report={})
         self.attempts: dict[Attempt, Attempt] = {}  # those that run
-        self.stuck: dict[Attempt, Attempt] = {}  # threads of ended ones that go on
+        # Ended ones whose threads go on, and who stores the end.
+        self.stuck: dict[Attempt, threading.Thread] = {}
         self._doubtful: set[UUID] = set()  # claims whose reply was lost
         self.seen: Look = look(self.me.id)
         self._threads = self.seen.caps.ceiling()  # the one value that is not live
@@ -85,24 +82,29 @@ class Supervisor(Loop):
         """One pass."""
         self._end_what_must()
         self._look()
+        self._start_afresh_if_spent()
         while not self.stopping.is_set() and self.beat.fresh() and self._claim():
             pass
         return BUSY if self.attempts else IDLE
 
+    def stop(self, *, exit_code: int = 0) -> None:
+        """Begin the drain. Its time runs from here: a pass that waits for the database takes of it."""
+        seconds = settings.WORKER_DRAIN_TIMEOUT.total_seconds()
+        self._end = min(self._end, clock.steady() + seconds)
+        super().stop(exit_code=exit_code)
+
     def drain(self) -> None:
         """Give what runs its time, give up the rest in order."""
-        self._in_order(partial(node.end, self.me, status=Node.Status.DRAINING))
-        self.beat.beat_now()
-        left = drain(
-            self.running,
-            seconds=settings.WORKER_DRAIN_TIMEOUT.total_seconds(),
-            give_up=self._give_up,
-        )
-        self.keeper.end()
-        self.beat.stop()
-        self.listener.stop()
-        self._in_order(partial(node.end, self.me, text=f"drained, {left} given up"))
-        logger.info("job worker stopped node=%s given_up=%s", self.me.id, left)
+        steps = Steps(end=self._end + LAST)
+
+        def attend() -> None:
+            self._end_what_must()
+            steps.do(self._look)
+
+        steps.do(self._begin_drain)
+        left = drain(self.running, end=self._end, look=attend)
+        steps.do(partial(self._leave, left), within=LEAVE)
+        logger.info("job worker stopped node=%s given_up=%s", self.me.id, len(left))
 
     def running(self) -> list[Attempt]:
         """The attempts in hand."""
@@ -121,6 +123,7 @@ class Supervisor(Loop):
 
     def _look(self) -> None:
         """Read caps, pauses and cancels; bring the process to what they ask."""
+        self._give_back_doubtful()
         before, self.seen = self.seen, look(self.me.id)
         found = self._limits()
         if found != self.limits:
@@ -145,7 +148,9 @@ class Supervisor(Loop):
         caps = self.seen.caps
         where = self.me.name.partition(",")[0]
         lacking = installed.lacking(registry.rows(), caps, where=where)
-        return limits(caps, threads=self._threads, lacking=lacking)
+        return limits(
+            caps, threads=self._threads, stuck=len(self.stuck), lacking=lacking
+        )
 
     def _end_what_must(self) -> None:
         """Time limits; and jobs that were told to stop and do not."""
@@ -154,13 +159,19 @@ class Supervisor(Loop):
             if now >= each.deadline:
                 each.stop("limit", patience=LIMIT_PATIENCE)
             if now >= each.stop_at and self._take_out(each):
-                self.stuck[each] = each
-                run.end_without_its_thread(each)
+                self.stuck[each] = run.end_without_its_thread(each)
                 logger.error(
                     "job does not stop, its thread is stuck job=%s", each.job.id
                 )
-        if len(self.stuck) >= self.limits.threads and not self.attempts:
-            logger.error("all threads are stuck: ending for a fresh start")
+
+    def _start_afresh_if_spent(self) -> None:
+        """End where stuck threads leave no thread, or no connections, for one more job."""
+        spent = not self.limits.usable or len(self.stuck) >= self.limits.threads
+        if spent and not self.attempts:
+            logger.error(
+                "stuck threads leave no room for a job stuck=%s: ending for a fresh start",
+                len(self.stuck),
+            )
             self.stop(exit_code=EXIT_STUCK)
 
     def _claim(self) -> bool:
@@ -173,9 +184,6 @@ class Supervisor(Loop):
             types=self._types(),
             paused_tenants=self.seen.live.paused_tenants(),
         )
-        if self._doubtful:
-            give_back(self._doubtful)
-            self._doubtful.clear()
         claim_id = clock.uuid7()
         try:
             job = claim(fits, claim_id=claim_id, me=self.me, version=self.seen.version)
@@ -186,6 +194,12 @@ class Supervisor(Loop):
             self._doubtful.add(claim_id)  # it never began: the next pass returns it
             raise
         return True
+
+    def _give_back_doubtful(self) -> None:
+        """Return claims whose reply was lost: where nothing else waits the look sees them again."""
+        if self._doubtful:
+            give_back(self._doubtful)
+            self._doubtful.clear()
 
     def _begin_or_fail(self, job: Job, claim_id: UUID) -> None:
         """Begin it. A row that holds what no job has must not keep others from being claimed."""
@@ -294,19 +308,21 @@ class Supervisor(Loop):
             reclaim.reclaim(claim_timeout=self.seen.live.policy.claim_timeout)
         reconcile(may_judge=may_judge)
 
-    def _give_up(self, claims: list[UUID]) -> None:
-        """Mark them; no beat may come after that mark."""
-        self.beat.stop()
-        self._in_order(partial(give_up, claims))
+    def _begin_drain(self) -> None:
+        node.end(self.me, status=Node.Status.DRAINING)
+        self.beat.beat_now()
+        self._look()
 
-    def _in_order(self, act: Callable[[], object]) -> None:
-        """One step of the drain. Where the database is away, others do it for us in time."""
-        try:
-            act()
-        except (DatabaseError, InterfaceError) as problem:
-            text = " ".join(str(problem).split())[:300]
-            logger.warning("drain goes on without the database: %s", text)
-            close_old_connections()
+    def _leave(self, left: list[UUID]) -> None:
+        """The last words. The beat before lines and mark: it locks those rows, and undoes the mark."""
+        for storing in self.stuck.copy().values():
+            storing.join()
+        self.beat.stop()
+        self.keeper.end()
+        self.listener.stop()
+        if left:
+            give_up(left)
+        node.end(self.me, text=f"drained, {len(left)} given up")
 
 
 def _able_elsewhere(me: UUID) -> set[str]:

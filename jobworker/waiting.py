@@ -49,7 +49,8 @@ class Worker:
             case "total":
                 return f"the cap total = {room.total} is reached on {self.name}"
             case "usable":
-                return f"{self.name} runs as many jobs as its connection pool serves, {room.usable}"
+                stuck = f" beside {room.stuck} stuck thread(s)" if room.stuck else ""
+                return f"{self.name} runs as many jobs as its connection pool serves{stuck}, {room.usable}"
             case "threads":
                 stuck = f", {room.stuck} of them stuck" if room.stuck else ""
                 return f"{self.name} uses all of its {room.threads} threads{stuck}"

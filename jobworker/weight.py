@@ -7,6 +7,7 @@ for weight before who is claimed anew, since claiming looks at `taken`.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from django.db import connections
 
@@ -20,18 +21,21 @@ class Weight:
         self._changed = threading.Condition()
         self.usable = 1
         self.awake = 0
-        self.waking = 0  # those that have slept and wait for weight
+        self.waking: list[UUID] = []  # who has slept and waits for weight: claims
 
     def allow(self, usable: int) -> None:
-        """So many may be awake. Fewer than are: nobody is stopped, nobody new begins."""
+        """So many may be awake. Fewer than are: nobody is stopped, nobody new begins.
+
+        At least one: where nobody is to begin, who sleeps must still come to its end.
+        """
         with self._changed:
-            self.usable = usable
+            self.usable = max(1, usable)
             self._changed.notify_all()
 
     def taken(self) -> int:
         """How many are awake, or about to be."""
         with self._changed:
-            return self.awake + self.waking
+            return self.awake + len(self.waking)
 
     def take(self) -> None:
         """Begin a job."""
@@ -51,7 +55,7 @@ class Weight:
             self._changed.notify_all()
 
     @contextmanager
-    def set_down(self, stop_waiting: Callable[[], bool]) -> Iterator[None]:
+    def set_down(self, claim: UUID, stop_waiting: Callable[[], bool]) -> Iterator[None]:
         """Sleep inside: the calling thread's connections go back, and so does its weight.
 
         Leaving waits for weight, unless `stop_waiting()`: a job that is to stop must not
@@ -63,9 +67,9 @@ class Weight:
             yield
         finally:
             with self._changed:
-                self.waking += 1
+                self.waking.append(claim)
                 self._changed.wait_for(
                     lambda: self.awake < self.usable or stop_waiting()
                 )
-                self.waking -= 1
+                self.waking.remove(claim)
                 self.awake += 1

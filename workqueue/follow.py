@@ -43,36 +43,36 @@ class Follower:
         self._thread.start()
 
     def end(self) -> None:
-        """Store once more and stop; later lines are stored with the finish of their attempt."""
+        """Store all there is and stop; later lines are stored with the finish of their attempt."""
         self._ended.set()
         self._thread.join(2.0)
 
     def _loop(self) -> None:
         try:
-            ended = False
-            while not ended:
-                ended = self._ended.wait(EVERY)
-                self._follow()
+            last = False
+            while not last:
+                last = self._ended.wait(EVERY)
+                self._follow(last=last)
                 close_old_connections()
         finally:
             connections.close_all()
 
-    def _follow(self) -> None:
+    def _follow(self, *, last: bool = False) -> None:
         """Store what there is; what one attempt wrote is no matter of the others."""
         some = [a for a in self._running() if clock.steady() - a.taken_at > LONG]
         try:
-            _store(some)
+            _store(some, last=last)
         except Exception as problem:
             if may_work_later(problem):
                 _later(problem)
                 return
             for attempt in some:
-                _store_alone(attempt)
+                _store_alone(attempt, last=last)
 
 
-def _store_alone(attempt: Attempt) -> None:
+def _store_alone(attempt: Attempt, *, last: bool) -> None:
     try:
-        _store([attempt])
+        _store([attempt], last=last)
     except Exception as problem:
         if may_work_later(problem):
             _later(problem)
@@ -89,8 +89,8 @@ def _later(problem: Exception) -> None:
     logger.warning("lines kept for later: %s", " ".join(str(problem).split())[:300])
 
 
-def _store(attempts: Sequence[Attempt]) -> None:
-    lines = {attempt: attempt.transcript.take() for attempt in attempts}
+def _store(attempts: Sequence[Attempt], *, last: bool) -> None:
+    lines = {attempt: attempt.transcript.take(last=last) for attempt in attempts}
     news = {a: new for a in attempts if (new := _news(a))}
     some = [a for a in attempts if lines[a] or a in news]
     if not some:

@@ -84,6 +84,7 @@ def context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "waited": board.coarse(board.waited(job, now)),
         "why": waiting.why([job], now).get(job.pk, ""),
         "silent": board.coarse(silent) if silent else "",
+        "waking": board.waking_words(job) if job.status == Job.Status.RUNNING else "",
         "program": board.program_words(job) if silent else "",
         "unheard": board.coarse(unheard) if unheard else "",
         "phases": board.phases(job, now),

@@ -204,6 +204,24 @@ def test_a_follower_sees_the_head_and_a_counter_and_the_tail_at_the_end(
 
 
 @once
+def test_who_is_given_up_leaves_the_tail_and_what_comes_after_is_in_its_end(
+    one: Transcript, small: Callable[..., None]
+):
+    small(lines=20, tail=5)
+    for number in range(1, 101):
+        one.write(20, str(number))
+    taken = one.take(last=True)
+    assert numbers(taken) == [*range(1, 16), *range(96, 101)]
+    assert one.dropped == 80
+    assert one.take(last=True) == taken
+    one.stored(len(taken))
+    one.write(20, "101")
+    closed = one.close()
+    assert numbers(closed.rest) == [101]
+    assert (closed.line_count, closed.dropped) == (21, 80)
+
+
+@once
 def test_the_cap_in_bytes_holds_for_few_long_lines(
     one: Transcript, monkeypatch: pytest.MonkeyPatch
 ):
@@ -299,6 +317,15 @@ def test_a_line_that_only_began_like_a_secret_comes_with_the_next(
     assert one.take() == []
     one.write(20, "indeed")
     assert [row.text for row in one.take()] == ["this is correct", "indeed"]
+
+
+@once
+def test_a_line_that_waits_for_the_next_is_not_kept_from_the_last_look(
+    no_secrets: None, one: Transcript
+):
+    text.register_secret("correct-horse-battery")
+    one.write(20, "this is correct")
+    assert [row.text for row in one.take(last=True)] == ["this is correct"]
 
 
 @once

@@ -14,9 +14,11 @@ from jobworker.attempt import Attempt, Claim
 from jobworker.context import JobContext
 from jobworker.models import Job
 from jobworker.submit import submit
+from jobworker.supervisor import Supervisor
 from jobworker.weight import Weight
 from tests import factories
 from tests.processes import Process
+from workqueue import connections
 from workqueue.models import Tenant
 
 
@@ -89,6 +91,19 @@ def attempt(acme: Tenant, job_types: None) -> Callable[..., Attempt]:
         return Attempt(job, claimed, context, transcript, deadline)
 
     return make
+
+
+@pytest.fixture
+def here(
+    transactional_db: None, job_types: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Supervisor]:
+    """A job worker in this process, without a pool; the test makes its passes."""
+    monkeypatch.setattr(connections, "use_pool", lambda **_: None)
+    one = Supervisor()
+    one.prepare()
+    yield one
+    one.stop()
+    one.drain()
 
 
 @pytest.fixture

@@ -74,6 +74,49 @@ def test_the_total_is_reduced_to_what_the_pool_serves_in_the_references_words(
     )
 
 
+@pytest.mark.parametrize(
+    ("pool", "stuck", "jobs"),
+    [(10, 1, 2), (10, 2, 2), (10, 3, 1), (10, 5, 0), (10, 9, 0), (5, 1, 0), (11, 1, 3)],
+)
+def test_stuck_threads_take_of_the_pool_until_it_serves_nobody(
+    pool: int, stuck: int, jobs: int
+) -> None:
+    assert caps.serves(pool, stuck=stuck) == jobs
+
+
+@pytest.mark.parametrize(
+    ("stuck", "why"),
+    [
+        (
+            3,
+            "DB pool of 10 serves 1 concurrent job(s) beside 3 stuck thread(s), each with "
+            "a connection; restart this worker",
+        ),
+        (
+            6,
+            "DB pool of 10 serves 0 concurrent job(s) beside 6 stuck thread(s), each with "
+            "a connection; it restarts once its jobs have ended",
+        ),
+    ],
+)
+def test_what_stuck_threads_take_is_a_reduction_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, stuck: int, why: str
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 10)
+    found = limits(resolve({})[0], threads=25, stuck=stuck)
+    [one] = found.reduced
+    assert (one.what, one.asked, one.used) == ("total", 3, found.usable)
+    assert one.why == why
+
+
+def test_stuck_threads_that_take_nothing_change_no_word_of_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 11)
+    of = resolve({"total": 12})[0]
+    assert limits(of, threads=25, stuck=1) == limits(of, threads=25)
+
+
 def test_without_a_pool_nothing_is_clamped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "size", lambda: None)
     found = limits(resolve({"total": 12})[0], threads=25)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import DataError, OperationalError, connections, transaction
 
-from audit import clock, transcript
+from audit import clock, mask, transcript
 from audit.models import LateResult, Line, Run
 from jobworker import keeper as keeper_module
 from jobworker.attempt import Attempt
@@ -239,3 +239,23 @@ def test_the_thread_follows_what_runs_and_ends(attempt: Make) -> None:
     assert clock.now() - at < timedelta(seconds=10)
     keeper.end()
     assert not keeper._thread.is_alive()
+
+
+def test_the_end_of_the_thread_stores_all_there_is_and_the_row_counts_it(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "EVERY", 3600)
+    monkeypatch.setattr(transcript, "LINES", 20)
+    monkeypatch.setattr(transcript, "TAIL_LINES", 5)
+    many, one = attempt(), attempt()
+    keeper = keeper_of(many, one)
+    keeper.start()
+    for number in range(1, 101):
+        many.context.log(str(number))
+    monkeypatch.setattr(mask, "goes_on", lambda line: line == "half a secret")
+    one.context.log("half a secret")
+    keeper.end()
+    for each, count, dropped in ((many, 20, 80), (one, 1, 0)):
+        each.job.refresh_from_db()
+        assert (each.job.line_count, each.job.dropped_lines) == (count, dropped)
+        assert Line.objects.filter(claim_id=each.claimed.claim_id).count() == count

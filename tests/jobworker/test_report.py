@@ -1,6 +1,7 @@
 """The status card reads like the reference."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
@@ -18,7 +19,13 @@ from workqueue.models import Node
 pytestmark = pytest.mark.once
 
 
-def node(monkeypatch: pytest.MonkeyPatch, *, pool: int | None, **stored: int) -> Node:
+def node(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    pool: int | None,
+    waking: int = 0,
+    **stored: int,
+) -> Node:
     monkeypatch.setattr(connections, "size", lambda: pool)
     caps, adjusted = resolve(stored)
     seen = Look(
@@ -30,12 +37,14 @@ def node(monkeypatch: pytest.MonkeyPatch, *, pool: int | None, **stored: int) ->
         cancelled=frozenset(),
     )
     attempts: list[Attempt] = []
+    weight = Weight()
+    weight.waking = [UUID(int=number) for number in range(waking)]
     report = report_of(
         limits=limits(caps, threads=25),
         seen=seen,
         running=attempts,
         stuck=0,
-        weight=Weight(),
+        weight=weight,
         draining=False,
     )
     at = datetime(2026, 8, 3, 18, 22, 4, tzinfo=UTC)
@@ -63,6 +72,18 @@ def test_the_card_of_a_reduced_worker_says_why(
     ]
 
 
+@pytest.mark.parametrize(
+    ("total", "reason"), [(12, "the pool serves 3"), (2, "the cap total is 2")]
+)
+def test_the_card_says_how_many_have_slept_and_wait_and_for_what(
+    monkeypatch: pytest.MonkeyPatch, job_types: None, total: int, reason: str
+) -> None:
+    text = card(node(monkeypatch, pool=10, waking=4, total=total))
+    assert text.splitlines()[-2] == (
+        f"4 job(s) have slept and wait until another job ends or sleeps: {reason}"
+    )
+
+
 def test_the_report_says_what_it_knows_and_cannot_run(
     monkeypatch: pytest.MonkeyPatch, job_types: None
 ) -> None:
@@ -72,7 +93,10 @@ def test_the_report_says_what_it_knows_and_cannot_run(
     assert report["settings_version"] == 7
 
 
-@pytest.mark.parametrize("report", [[], "x", 3, {"used": [], "reduced": 5}, {}])
+@pytest.mark.parametrize(
+    "report",
+    [[], "x", 3, {"used": [], "reduced": 5}, {"waking": 3}, {"waking": [1]}, {}],
+)
 def test_whatever_stands_in_a_report_there_is_a_card(report: object) -> None:
     at = datetime(2026, 8, 3, tzinfo=UTC)
     assert f"heavy {words.UNKNOWN}" in card(

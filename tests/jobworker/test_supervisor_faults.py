@@ -2,23 +2,25 @@
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import replace
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from audit.models import LateResult, Run
-from jobworker import supervisor
-from jobworker.look import look
+from jobworker import operate, run, supervisor
 from jobworker.models import Job
 from jobworker.supervisor import Supervisor
-from jobworker.weight import Weight
 from tests import databases
+from tests.jobs import act_light
 from tests.jobworker.reaching import reach
 from tests.processes import Process, run_manage, sleeping
 from tests.waiting import wait_until
-from workqueue import node
+from workqueue import connections
+from workqueue.worker import EXIT_STUCK
 
 pytestmark = pytest.mark.race
 Submit = Callable[..., Job]
@@ -127,26 +129,92 @@ def test_many_jobs_leave_no_connection_behind(
         assert cursor.fetchone()[0] <= 6 + 3
 
 
-@pytest.mark.parametrize("problem", [ValueError, OperationalError])
-def test_whatever_a_claim_raises_its_id_is_doubted_and_given_back_at_the_next_pass(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch, problem: type[Exception]
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """Jobs that hear nothing are stuck as soon as they are cancelled. One more for each that runs."""
+    monkeypatch.setattr(supervisor, "CANCEL_PATIENCE", 0.0)
+    answer, running, threads = threading.Event(), threading.Semaphore(0), []
+
+    def hear_nothing(*_: object) -> str:
+        threads.append(threading.current_thread())
+        running.release()
+        return "heard" if answer.wait(60) else ""
+
+    monkeypatch.setitem(act_light.DOES, "deaf", hear_nothing)
+    yield running
+    answer.set()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_stuck_threads_take_of_what_the_pool_serves_until_the_worker_starts_afresh(
+    here: Supervisor,
+    submitted: Submit,
+    deaf: threading.Semaphore,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The reply may have been lost behind a claim that was made."""
-    one, given_back, answers = Supervisor(), [], [problem("lost"), None]
+    """Each holds a connection: who is claimed beside too many of them gets none."""
+    monkeypatch.setattr(connections, "size", lambda: 8)
+    asleep = submitted("sleep:3600")
+    here.poll()
+    found = []
+    for _ in range(3):
+        job = submitted("ref:export;deaf:", type="act_medium")
+        here.poll()
+        assert deaf.acquire(timeout=10)
+        assert operate.cancel(job, who="ann", origin="command", why="")
+        here.poll()  # sees it
+        here.poll()  # takes it out
+        found.append((len(here.stuck), here.limits.usable))
+    assert found == [(1, 1), (2, 1), (3, 0)]
+    waits = submitted("log:1")
+    here.poll()
+    assert here.running()
+    assert (here.stopping.is_set(), reach(waits, "pending").claim_id) == (False, None)
+    operate.cancel(asleep, who="ann", origin="command", why="")
+    wait_until(lambda: here.poll() and here.stopping.is_set(), what="the end")
+    assert here.exit_code == EXIT_STUCK
+    reach(asleep, "cancelled")
 
-    def claim(*_: object, **__: object) -> None:
-        if answer := answers.pop(0):
-            raise answer
 
-    one.me = node.register(kind="jobworker", report={})
-    one.seen = replace(look(one.me.id), waiting=True)
-    one.attempts, one.stuck, one._doubtful, one._threads = {}, {}, set(), 25
-    one.limits, one.weight = one._limits(), Weight()
-    monkeypatch.setattr(supervisor, "claim", claim)
-    monkeypatch.setattr(supervisor, "give_back", lambda ids: given_back.extend(ids))
-    with pytest.raises(problem):
-        one._claim()
-    [doubted] = one._doubtful
-    assert one._claim() is False
-    assert given_back == [doubted]
-    assert one._doubtful == set()
+def test_who_starts_afresh_stores_the_ends_of_those_that_are_stuck_before(
+    here: Supervisor,
+    submitted: Submit,
+    deaf: threading.Semaphore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 5)
+    store = run._store
+
+    def store_slowly(*of: Any) -> None:
+        time.sleep(0.5)
+        store(*of)
+
+    monkeypatch.setattr(run, "_store", store_slowly)
+    job = submitted("deaf:")
+    here.poll()
+    assert deaf.acquire(timeout=10)
+    assert operate.cancel(job, who="ann", origin="command", why="")
+    wait_until(lambda: here.poll() and here.stopping.is_set(), what="the end")
+    here.drain()
+    job.refresh_from_db()
+    assert job.status == "cancelled"
+
+
+def test_who_has_slept_and_waits_to_wake_up_is_reported_by_its_claim(
+    here: Supervisor, submitted: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "size", lambda: 6)
+    poll = submitted("sleep:0.5")
+    here.poll()
+    reach(poll, "running")
+    wait_until(lambda: here.weight.taken() == 0, what="its sleep")
+    busy = submitted("busy:60")
+    here.poll()
+    reach(busy, "running")
+    wait_until(lambda: here.report()["waking"] == [str(poll.claim_id)], what="it waits")
+    assert here.report()["asleep"] == 0
+    operate.cancel(busy, who="ann", origin="command", why="")
+    here.poll()
+    reach(poll, "succeeded")
+    assert here.report()["waking"] == []

@@ -70,6 +70,10 @@ def test_the_total_the_pool_and_a_drain_are_reasons(
     assert said(job) == "the cap total = 2 is reached on app-1"
     Node.objects.update(report={**REPORT, "threads": 3, "stuck": 1})
     assert said(job) == "app-1 uses all of its 3 threads, 1 of them stuck"
+    Node.objects.update(report={**REPORT, "usable": 0, "stuck": 5})
+    assert said(job) == (
+        "app-1 runs as many jobs as its connection pool serves beside 5 stuck thread(s), 0"
+    )
     Node.objects.update(report={**REPORT, "loop": "draining"})
     assert said(job) == "app-1 is draining"
 

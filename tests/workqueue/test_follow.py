@@ -169,3 +169,21 @@ def test_what_was_taken_and_not_stored_is_stored_with_the_finish(
     lines = queries.lines(one.claimed.claim_id, after=0, limit=10)
     assert [line.text for line in lines] == ["first", "second"]
     assert Run.objects.get().line_count == 2
+
+
+def test_the_end_of_the_thread_stores_all_there_is(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_module, "EVERY", 3600)
+    monkeypatch.setattr(transcript, "LINES", 20)
+    monkeypatch.setattr(transcript, "TAIL_LINES", 5)
+    one = attempt()
+    follow = follower(one)
+    follow.start()
+    for number in range(1, 101):
+        one.transcript.write(20, str(number))
+    follow.end()
+    lines = queries.lines(one.claimed.claim_id, after=0, limit=100)
+    assert [line.seq for line in lines] == [*range(1, 16), *range(96, 101)]
+    item = WorkItem.objects.get()
+    assert item.progress == {LEFT_OUT: 80}

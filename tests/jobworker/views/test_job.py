@@ -11,7 +11,7 @@ from audit.transcript import LineRow
 from jobworker.models import Job
 from tests import factories, screens
 from tests.jobworker.screening import ended, pending, running, worker
-from workqueue.models import Tenant
+from workqueue.models import Node, Tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +73,24 @@ def test_a_job_that_gives_no_sign_says_so_on_top(boss: Client, acme: Tenant):
     html = text(boss, job)
     assert "Alive, silent for 12 min." in html
     assert "silent for the last 12 min" in html
+
+
+@pytest.mark.parametrize(
+    ("minutes", "head"), [(1, "It waits to go on."), (12, "Alive, silent for 12 min.")]
+)
+def test_a_job_that_waits_to_wake_up_says_for_what(
+    boss: Client, acme: Tenant, minutes: int, head: str
+):
+    sign = clock.now() - timedelta(minutes=minutes, seconds=3)
+    job = running(acme, progress_at=sign)
+    node = worker(waking=[str(job.claim_id)], usable=2)
+    Job.objects.update(node_id=node.id)
+    html = text(boss, job)
+    assert head in html
+    says = "It has slept and waits until another job ends or sleeps: the pool serves 2."
+    assert says in html
+    Node.objects.update(report={**node.report, "waking": []})
+    assert "It has slept" not in text(boss, job)
 
 
 def test_a_job_whose_worker_is_gone_does_not_look_alive(boss: Client, acme: Tenant):
