@@ -132,7 +132,7 @@ def _record(key: str, cause: Cause, *, term: int, now: datetime) -> Tick:
 
 
 def _blocked_before(key: str, cause: Cause) -> list[int]:
-    """Tenants that the tick before this one left out: they are tried last."""
+    """Tenants that the tick before this one found held: they are tried last."""
     earlier = Tick.objects.filter(handler=key, trigger=SLOT, slot__lt=cause.slot)
     return (
         earlier.order_by("-slot").values_list("blocked_tenants", flat=True).first()
@@ -157,13 +157,20 @@ def _say(key: str, cause: Cause, found: Enqueued) -> None:
             cause.missed,
             cause.paused_slots,
         )
-    if found.blocked:
+    if held := found.blocked_tenants:
         logger.warning(
             "tenants left out, somebody's transaction holds them handler=%s slot=%s blocked=%s tenants=%s",
             key,
             cause.slot,
-            found.blocked,
-            found.blocked_tenants[:10],
+            len(held),
+            held[:10],
+        )
+    if not_reached := found.blocked - len(held):
+        logger.warning(
+            "tenants left out, the database was too slow to reach them in time handler=%s slot=%s not_reached=%s",
+            key,
+            cause.slot,
+            not_reached,
         )
     logger.info(
         "tick handler=%s trigger=%s slot=%s enqueued=%s",
