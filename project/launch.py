@@ -7,6 +7,7 @@ process is started. Raises Refused.
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -55,7 +56,7 @@ def launch(
             environment=given,
             folder=settings.BASE_DIR,
             drain=settings.WORKER_DRAIN_TIMEOUT.total_seconds(),
-            on_drain=(wake_folder / DRAINING).touch,
+            on_drain=partial(_tell_probes, wake_folder),
         ).run()
     finally:
         if outside:
@@ -82,6 +83,12 @@ def _with_demo(
     demo.fill(outside)
     environment |= outside.environment
     return (outside.process, *mode.processes)
+
+
+def _tell_probes(wake_folder: Path) -> None:
+    # What cleans /tmp takes folders in which nothing happens for weeks.
+    wake_folder.mkdir(mode=0o700, exist_ok=True)
+    (wake_folder / DRAINING).touch()
 
 
 def _prepare_admin(

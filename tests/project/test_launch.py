@@ -88,6 +88,26 @@ def test_probes_learn_of_the_drain_and_the_folder_goes_at_the_end(steps, supervi
     assert not supervised[0].wake.exists()
 
 
+def test_probes_learn_of_the_drain_although_a_cleaner_of_tmp_took_the_folder(
+    steps, supervised, monkeypatch
+):
+    given = launch.Supervisor
+
+    def without_its_folder(processes, *, environment, on_drain, **more):
+        def clean_and_drain() -> None:
+            Path(environment["MILLRACE_WAKE_SOCKET"]).rmdir()
+            on_drain()
+
+        return given(
+            processes, environment=environment, on_drain=clean_and_drain, **more
+        )
+
+    monkeypatch.setattr(launch, "Supervisor", without_its_folder)
+    assert run(steps) == 7
+    assert supervised[0].draining
+    assert not supervised[0].wake.exists()
+
+
 @pytest.mark.parametrize(
     ("mode", "process"), [("worker", WORKER), ("jobworker", JOBWORKER)]
 )
