@@ -73,6 +73,8 @@ def tick(
             )
             Tick.objects.filter(pk=record.pk).update(**asdict(found))
     except IntegrityError:
+        if not _ticked(row.key, cause):
+            raise  # the row's own: a pair without a key, for example
         # Its Tick exists although Schedule does not know: somebody set it back by SQL.
         _take_note(row.key, cause, election)
         return None
@@ -101,7 +103,12 @@ def _take(key: str, cause: Cause) -> bool:
             )
             == 1
         )
-    return not Tick.objects.filter(handler=key, trigger=START, slot=cause.slot).exists()
+    return not _ticked(key, cause)
+
+
+def _ticked(key: str, cause: Cause) -> bool:
+    made = Tick.objects.filter(handler=key, trigger=cause.trigger, slot=cause.slot)
+    return made.exists()
 
 
 def _merge(key: str, cause: Cause) -> bool:

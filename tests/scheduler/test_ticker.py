@@ -8,11 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import DatabaseError, OperationalError, connection
+from django.db.models import CharField, Value
 
 from audit import clock
 from scheduler import ticker as module
 from scheduler.election import Election
 from scheduler.models import MasterLease, Schedule, Tick
+from scheduler.override import run_now
 from scheduler.ticker import LOOK, LOOK_DEAF, Ticker
 from tests import databases, factories
 from tests.scheduler.timetable_for_tests import row
@@ -133,6 +135,30 @@ def test_a_row_that_failed_is_tried_again_after_a_minute(
     ticker.poll()
     assert Tick.objects.exists()
     assert Schedule.objects.get().problem == ""
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["slot", "run now"])
+def test_a_row_whose_pairs_have_no_key_is_flagged_and_its_tick_is_still_to_come(
+    ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    timetable(row("paired", scope="tests.scheduler.runs.paired.pairs"))
+    ticker.poll()
+    monkeypatch.setattr(
+        "tests.scheduler.runs.paired.pairs",
+        lambda now: factories.Tenant.objects.values_list(
+            "id", Value(None, output_field=CharField())
+        ),
+    )
+    if asked:
+        run_now("paired", who="ann", origin="command", why="")
+    else:
+        let_a_slot_pass("paired")
+    ticker.poll()
+    schedule = Schedule.objects.get()
+    assert schedule.problem.startswith("its last tick failed: IntegrityError: ")
+    assert schedule.last_slot is None
+    assert (schedule.run_requested_at is not None) == asked
+    assert not Tick.objects.exists()
 
 
 def test_a_database_that_is_away_is_the_loops_business_not_the_rows(
