@@ -99,7 +99,10 @@ def _take(key: str, cause: Cause) -> bool:
         mine = schedule.filter(run_requested_at=cause.slot)
         return (
             mine.update(
-                run_requested_at=None, run_requested_by="", run_requested_why=""
+                run_requested_at=None,
+                run_requested_by="",
+                run_requested_why="",
+                problem="",  # of a cadence that cannot be read the next plan says so again
             )
             == 1
         )

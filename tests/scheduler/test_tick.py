@@ -304,9 +304,10 @@ def test_a_start_trigger_is_ticked_once_per_term(
     assert Tick.objects.filter(trigger="start").count() == 2
 
 
+@pytest.mark.parametrize("trigger", ["slot", "operator"])
 def test_a_problem_is_over_with_the_next_tick_that_works(
-    ticked: Callable[..., Enqueued],
+    ticked: Callable[..., Enqueued], trigger: str
 ) -> None:
-    Schedule.objects.update(problem="its last tick failed")
-    ticked(slot())
+    Schedule.objects.update(problem="its last tick failed", run_requested_at=SLOT)
+    ticked(Cause(trigger=trigger, slot=SLOT))
     assert Schedule.objects.get().problem == ""

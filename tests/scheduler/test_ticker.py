@@ -161,6 +161,22 @@ def test_a_row_whose_pairs_have_no_key_is_flagged_and_its_tick_is_still_to_come(
     assert not Tick.objects.exists()
 
 
+def test_a_run_now_does_not_mend_a_cadence_that_cannot_be_read(
+    ticker: Ticker, timetable: Timetable
+) -> None:
+    timetable(row("plain"))
+    ticker.poll()
+    Schedule.objects.update(cadence="0 0 30 2 *")
+    ticker.poll()
+    problem = Schedule.objects.get().problem
+    assert "no such day-of-month" in problem
+    run_now("plain", who="ann", origin="command", why="")
+    ticker.poll()
+    assert Tick.objects.get().trigger == "operator"
+    ticker.poll()
+    assert Schedule.objects.get().problem == problem
+
+
 def test_a_database_that_is_away_is_the_loops_business_not_the_rows(
     ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
