@@ -17,7 +17,7 @@ from django.db import (
 )
 
 from project.configuration import EXIT_CONFIGURATION
-from project.upgrade import EXIT_UNAVAILABLE, WRONG_ADDRESS, said_by
+from project.upgrade import EXIT_UNAVAILABLE, refusal, said_by
 from workqueue import schema
 
 INTERRUPTED = 130  # exit codes, as shells have them: 128 and the signal's number
@@ -47,15 +47,9 @@ def _explained(problem: Exception) -> tuple[str, int]:
     try:
         connection.close()
         found = schema.look()
-    except OperationalError as away:
-        reason = said_by(away)
-        if any(words in reason for words in WRONG_ADDRESS):
-            text = f"DATABASE_URL is wrong: the server says {reason!r}"
-            return text, EXIT_CONFIGURATION
-        text = f"the database of DATABASE_URL does not answer: {reason}"
-        return text, EXIT_UNAVAILABLE
-    except DatabaseError as wrong:  # a file of something else, for example
-        return f"DATABASE_URL is wrong: {said_by(wrong)}", EXIT_CONFIGURATION
+    except DatabaseError as away:
+        refused = refusal(away)
+        return str(refused), refused.exit_code
     if not found.ready:
         text = (
             f"the schema was applied in part: {found.partial[0]}; `manage.py start` says how to recover"
