@@ -18,6 +18,7 @@ from django.db import (
 
 from project.configuration import EXIT_CONFIGURATION
 from project.upgrade import EXIT_UNAVAILABLE, refusal, said_by
+from scheduler.exceptions import unreadable
 from workqueue import schema
 
 INTERRUPTED = 130  # exit codes, as shells have them: 128 and the signal's number
@@ -57,7 +58,8 @@ def _explained(problem: Exception) -> tuple[str, int]:
             else f"the database is not migrated for this release ({found.missing[0]} is missing): `manage.py start` does it, or `manage.py migrate`"
         )
         return text, EXIT_CONFIGURATION
-    if isinstance(problem, OperationalError | InterfaceError):
+    broke_off = isinstance(problem, OperationalError | InterfaceError)
+    if broke_off and not unreadable(problem):
         text = f"the database of DATABASE_URL broke off: {said_by(problem)}. Try again."
         return text, EXIT_UNAVAILABLE
     return "", 0

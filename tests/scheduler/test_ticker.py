@@ -18,7 +18,7 @@ from scheduler.override import run_now
 from scheduler.ticker import LOOK, LOOK_DEAF, Ticker
 from tests import databases, factories
 from tests.scheduler.timetable_for_tests import row
-from workqueue import node
+from workqueue import node, registry
 from workqueue.models import WorkItem
 from workqueue.registry import Handler
 
@@ -126,8 +126,6 @@ def test_a_row_that_failed_is_tried_again_after_a_minute(
         "tests.scheduler.runs.broken.due",
         lambda now: factories.Tenant.objects.values_list("id"),
     )
-    from workqueue import registry
-
     registry.due.cache_clear()
     ticker.poll()
     assert not Tick.objects.exists()
@@ -159,6 +157,24 @@ def test_a_row_whose_pairs_have_no_key_is_flagged_and_its_tick_is_still_to_come(
     assert schedule.last_slot is None
     assert (schedule.run_requested_at is not None) == asked
     assert not Tick.objects.exists()
+
+
+def test_a_probe_whose_statement_the_database_cannot_read_is_its_own_rows_trouble(
+    ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has the class of a lost connection for it."""
+    timetable(row("broken", cadence="5s"), row("plain"))
+    ticker.poll()
+    let_a_slot_pass("broken")
+    let_a_slot_pass("plain")
+    registry.due.cache_clear()
+    monkeypatch.setattr(
+        "tests.scheduler.runs.broken.due",
+        lambda now: connection.cursor().execute("SELECT 1 FROM nowhere"),
+    )
+    ticker.poll()
+    assert list(Tick.objects.values_list("handler", flat=True)) == ["plain"]
+    assert "nowhere" in Schedule.objects.get(key="broken").problem
 
 
 def test_a_run_now_does_not_mend_a_cadence_that_cannot_be_read(
@@ -266,8 +282,6 @@ def test_a_row_that_loses_the_connection_lets_the_others_go_first(
         with psycopg.connect(databases.url(), autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
         connection.cursor().execute("SELECT 1")
-
-    from workqueue import registry
 
     registry.due.cache_clear()
     monkeypatch.setattr("tests.scheduler.runs.broken.due", dawdle)
