@@ -31,7 +31,7 @@ def launch(
 ) -> int:
     """Run FALCON_MODE until told to stop; return the exit code."""
     mode = MODES[settings.FALCON_MODE]
-    wake_folder = Path(tempfile.mkdtemp(prefix="millrace-"))
+    wake_folder = _wake_folder()
     outside = None
     try:
         given = {**environment, "MILLRACE_WAKE_SOCKET": str(wake_folder)}
@@ -62,6 +62,15 @@ def launch(
         if outside:
             outside.close()
         shutil.rmtree(wake_folder, ignore_errors=True)
+
+
+def _wake_folder() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="millrace-"))
+    except OSError as problem:
+        raise upgrade.Refused(
+            f"no temporary folder can be made ({problem.strerror}); set TMPDIR to a folder that can be written"
+        ) from None
 
 
 def _prepare(

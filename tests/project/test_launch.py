@@ -1,5 +1,6 @@
 """What `start` does, in order; nothing is started when something is refused."""
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -142,6 +143,22 @@ def test_the_demo_is_refused_in_production_before_anything_else(
     settings.PRODUCTION = True
     with pytest.raises(upgrade.Refused, match="not with DJANGO_ENV=production"):
         run(steps, with_demo=True)
+    assert steps == []
+
+
+def test_a_machine_without_a_folder_for_temporary_files_is_told_so(
+    steps, supervised, monkeypatch
+):
+    def nowhere(**_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(launch.tempfile, "mkdtemp", nowhere)
+    with pytest.raises(upgrade.Refused) as refused:
+        run(steps)
+    assert str(refused.value) == (
+        "no temporary folder can be made (No usable temporary directory found); "
+        "set TMPDIR to a folder that can be written"
+    )
     assert steps == []
 
 
