@@ -109,6 +109,16 @@ def _prepare_admin(
 ) -> None:
     if settings.PRODUCTION:
         if not (Path(settings.STATIC_ROOT or "") / "staticfiles.json").exists():
-            call_command("collectstatic", interactive=False, verbosity=0)
+            _collect()
     elif mode.migrates:
         say(welcome.banner(password=password, more=more))
+
+
+def _collect() -> None:
+    try:
+        call_command("collectstatic", interactive=False, verbosity=0)
+    except OSError as problem:
+        raise upgrade.Refused(
+            f"the static files cannot be collected ({problem}); "
+            "run manage.py collectstatic once as the owner of this release"
+        ) from None

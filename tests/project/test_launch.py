@@ -146,6 +146,23 @@ def test_the_demo_is_refused_in_production_before_anything_else(
     assert steps == []
 
 
+def test_a_release_that_cannot_collect_its_static_files_is_refused_with_the_command(
+    steps, supervised, settings, monkeypatch, tmp_path
+):
+    def denied(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", "/opt/x/collected")
+
+    settings.PRODUCTION, settings.STATIC_ROOT = True, tmp_path
+    monkeypatch.setattr(launch, "call_command", denied)
+    with pytest.raises(upgrade.Refused) as refused:
+        run(steps)
+    assert str(refused.value) == (
+        "the static files cannot be collected ([Errno 13] Permission denied: '/opt/x/collected'); "
+        "run manage.py collectstatic once as the owner of this release"
+    )
+    assert supervised == []
+
+
 def test_a_machine_without_a_folder_for_temporary_files_is_told_so(
     steps, supervised, monkeypatch
 ):
