@@ -17,7 +17,8 @@ from django.db import (
 )
 
 from project.configuration import EXIT_CONFIGURATION
-from project.upgrade import EXIT_UNAVAILABLE, WRONG_ADDRESS, said_by
+from project.upgrade import EXIT_UNAVAILABLE, refusal, said_by
+from scheduler.exceptions import unreadable
 from workqueue import schema
 
 INTERRUPTED = 130  # exit codes, as shells have them: 128 and the signal's number
@@ -47,15 +48,9 @@ def _explained(problem: Exception) -> tuple[str, int]:
     try:
         connection.close()
         found = schema.look()
-    except OperationalError as away:
-        reason = said_by(away)
-        if any(words in reason for words in WRONG_ADDRESS):
-            text = f"DATABASE_URL is wrong: the server says {reason!r}"
-            return text, EXIT_CONFIGURATION
-        text = f"the database of DATABASE_URL does not answer: {reason}"
-        return text, EXIT_UNAVAILABLE
-    except DatabaseError as wrong:  # a file of something else, for example
-        return f"DATABASE_URL is wrong: {said_by(wrong)}", EXIT_CONFIGURATION
+    except DatabaseError as away:
+        refused = refusal(away)
+        return str(refused), refused.exit_code
     if not found.ready:
         text = (
             f"the schema was applied in part: {found.partial[0]}; `manage.py start` says how to recover"
@@ -63,7 +58,8 @@ def _explained(problem: Exception) -> tuple[str, int]:
             else f"the database is not migrated for this release ({found.missing[0]} is missing): `manage.py start` does it, or `manage.py migrate`"
         )
         return text, EXIT_CONFIGURATION
-    if isinstance(problem, OperationalError | InterfaceError):
+    broke_off = isinstance(problem, OperationalError | InterfaceError)
+    if broke_off and not unreadable(problem):
         text = f"the database of DATABASE_URL broke off: {said_by(problem)}. Try again."
         return text, EXIT_UNAVAILABLE
     return "", 0

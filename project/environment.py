@@ -357,9 +357,9 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             kind="integer",
             unit="seconds",
             low=1,
-            high=86400,
+            high=3300,
             default="480",
-            purpose="How long one archival run works before it asks to be run again; keep it below WORKER_CLAIM_TIMEOUT_SECONDS.",
+            purpose="How long one archival run works before it ends its file and asks to be run again. After 3600 it would fail by its time limit.",
         ),
     ),
 }

@@ -7,6 +7,7 @@ process is started. Raises Refused.
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -30,7 +31,7 @@ def launch(
 ) -> int:
     """Run FALCON_MODE until told to stop; return the exit code."""
     mode = MODES[settings.FALCON_MODE]
-    wake_folder = Path(tempfile.mkdtemp(prefix="millrace-"))
+    wake_folder = _wake_folder()
     outside = None
     try:
         given = {**environment, "MILLRACE_WAKE_SOCKET": str(wake_folder)}
@@ -55,12 +56,21 @@ def launch(
             environment=given,
             folder=settings.BASE_DIR,
             drain=settings.WORKER_DRAIN_TIMEOUT.total_seconds(),
-            on_drain=(wake_folder / DRAINING).touch,
+            on_drain=partial(_tell_probes, wake_folder),
         ).run()
     finally:
         if outside:
             outside.close()
         shutil.rmtree(wake_folder, ignore_errors=True)
+
+
+def _wake_folder() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="millrace-"))
+    except OSError as problem:
+        raise upgrade.Refused(
+            f"no temporary folder can be made ({problem.strerror}); set TMPDIR to a folder that can be written"
+        ) from None
 
 
 def _prepare(
@@ -84,6 +94,12 @@ def _with_demo(
     return (outside.process, *mode.processes)
 
 
+def _tell_probes(wake_folder: Path) -> None:
+    # What cleans /tmp takes folders in which nothing happens for weeks.
+    wake_folder.mkdir(mode=0o700, exist_ok=True)
+    (wake_folder / DRAINING).touch()
+
+
 def _prepare_admin(
     mode: Mode,
     *,
@@ -93,6 +109,16 @@ def _prepare_admin(
 ) -> None:
     if settings.PRODUCTION:
         if not (Path(settings.STATIC_ROOT or "") / "staticfiles.json").exists():
-            call_command("collectstatic", interactive=False, verbosity=0)
+            _collect()
     elif mode.migrates:
         say(welcome.banner(password=password, more=more))
+
+
+def _collect() -> None:
+    try:
+        call_command("collectstatic", interactive=False, verbosity=0)
+    except OSError as problem:
+        raise upgrade.Refused(
+            f"the static files cannot be collected ({problem}); "
+            "run manage.py collectstatic once as the owner of this release"
+        ) from None

@@ -79,8 +79,14 @@ class Child:
         self.popen = None
         if time.monotonic() - self.started >= HEALTHY:
             self.back_off = FIRST_BACK_OFF
-        self.start_at = time.monotonic() + self.back_off
         return code
+
+    def postpone(self) -> float:
+        """Be due again after the back-off; return its seconds. The next one is longer."""
+        seconds = self.back_off
+        self.start_at = time.monotonic() + seconds
+        self.back_off = min(seconds * 2, LONGEST_BACK_OFF)
+        return seconds
 
 
 class Supervisor:
@@ -153,10 +159,13 @@ class Supervisor:
         self.stopping = True
         self.hurry_at = time.monotonic() + self.drain + HURRY
         self.kill_at = self.kill_at or time.monotonic() + self.drain + MARGIN
-        self.on_drain()
         for child in self.children:
             if not child.process.last:
                 child.send(signal.SIGTERM)
+        try:
+            self.on_drain()
+        except OSError as problem:
+            logger.warning("the probes do not learn of the drain: %s", problem)
 
     def _stop_last(self) -> None:
         """Stop the web process once nobody else runs; requests have what is left of the drain."""
@@ -181,7 +190,19 @@ class Supervisor:
                 and not self.signals
                 and child.start_at <= time.monotonic()
             ):
-                child.start()
+                self._start(child)
+
+    def _start(self, child: Child) -> None:
+        try:
+            child.start()
+        # Too many processes, no memory: both pass, and the others run.
+        except (OSError, subprocess.SubprocessError) as problem:
+            logger.error(
+                "process=%s could not be started: %s; tried again in %.0f s",
+                child.process.name,
+                problem,
+                child.postpone(),
+            )
 
     def _kill_overdue(self) -> None:
         if self.kill_at is None or time.monotonic() < self.kill_at:
@@ -239,9 +260,8 @@ class Supervisor:
                 "process=%s ended: %s; started again in %.0f s",
                 child.process.name,
                 words,
-                child.back_off,
+                child.postpone(),
             )
-            child.back_off = min(child.back_off * 2, LONGEST_BACK_OFF)
 
 
 def _words(code: int) -> str:

@@ -57,14 +57,12 @@ def wait_for_database() -> None:
             with connection.cursor() as cursor:
                 cursor.execute(sql.PING)
             return
-        except OperationalError as problem:
-            reason = said_by(problem)
-        except DatabaseError as problem:  # a file of something else, for example
-            raise Refused(f"DATABASE_URL is wrong: {said_by(problem)}") from None
+        except DatabaseError as problem:
+            refused, reason = refusal(problem), said_by(problem)
         finally:
             connection.close()
-        if any(words in reason for words in WRONG_ADDRESS):
-            raise Refused(f"DATABASE_URL is wrong: the server says {reason!r}")
+        if refused.exit_code == EXIT_CONFIGURATION:
+            raise refused
         if time.monotonic() > deadline:
             raise Refused(
                 f"the database of DATABASE_URL did not answer for {settings.DATABASE_WAIT.total_seconds():.0f} s ({reason})",
@@ -74,6 +72,17 @@ def wait_for_database() -> None:
             logger.warning("waiting for the database: %s", reason)
             said = True
         time.sleep(1)
+
+
+def refusal(problem: Exception, *, address: str = "DATABASE_URL") -> Refused:
+    """What to say of a database that cannot be asked, and whether waiting may help."""
+    reason = said_by(problem)
+    if not isinstance(problem, OperationalError | psycopg.OperationalError):
+        return Refused(f"{address} is wrong: {reason}")  # a file of something else
+    if any(words in reason for words in WRONG_ADDRESS):
+        return Refused(f"{address} is wrong: the server says {reason!r}")
+    text = f"the database of {address} does not answer: {reason}"
+    return Refused(text, exit_code=EXIT_UNAVAILABLE)
 
 
 def said_by(problem: Exception) -> str:
@@ -177,8 +186,13 @@ def _attempts() -> Iterator[Attempt]:
         with Path(f"{settings.SQLITE_FILE}.lock").open("a") as file:
             yield lambda: _try_file(file.fileno())
     else:
-        with _direct() as direct:
-            yield lambda: _try_advisory(direct)
+        try:
+            with _direct() as direct:
+                yield lambda: _try_advisory(direct)
+        except psycopg.Error as problem:
+            given = settings.DATABASE_DIRECT_URL
+            name = "DATABASE_DIRECT_URL" if given else "DATABASE_URL"
+            raise refusal(problem, address=name) from None
 
 
 def _direct() -> psycopg.Connection:

@@ -222,7 +222,8 @@ class Election:
             return _hold_lease(holder=self._me, term=number)
         except (DatabaseError, InterfaceError) as problem:
             self._change(number, known=False)
-            raise Unsure(f"the lease could not be held: {problem}") from problem
+            logger.warning("the lease could not be held term=%s: %s", number, problem)
+            raise Unsure from problem
 
     def _begin(self, number: int, *, sent: float, known: bool) -> None:
         with self._lock:

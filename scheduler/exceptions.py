@@ -1,5 +1,7 @@
 """What can go wrong when time ticks. The docstring is the message."""
 
+import sqlite3
+
 from django.db import InterfaceError, InternalError, OperationalError
 
 # Lost connections, servers that shut down, transactions that stood idle for too long.
@@ -38,5 +40,13 @@ def connection_lost(problem: Exception) -> bool:
     """Whether the connection, or the database, went: nobody's own fault."""
     if not isinstance(problem, OperationalError | InterfaceError | InternalError):
         return False
+    if unreadable(problem):
+        return False
     state = getattr(problem.__cause__, "sqlstate", None)
     return state is None or state.startswith(LOST)
+
+
+def unreadable(problem: Exception) -> bool:
+    """Whether SQLite cannot read a statement: it has the class of a lost connection for that."""
+    code = getattr(problem.__cause__, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_ERROR

@@ -30,7 +30,7 @@ class TickFilters(Filters):
         label="With",
         choices=[
             ("any", "anything not enqueued or missed"),
-            ("blocked", "blocked tenants"),
+            ("blocked", "tenants blocked or not reached"),
             ("held", "held items"),
             ("missed", "missed slots"),
             ("still_running", "items still running"),

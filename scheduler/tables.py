@@ -109,7 +109,12 @@ def _reasons(tick: Tick) -> Iterator[tuple[str, str]]:
         (tick.still_running, "still running", ""),
         (tick.held, "held", "mr-warn"),
         (tick.paused, "paused", ""),
-        (tick.blocked, "blocked by somebody\u2019s open transaction", "mr-warn"),
+        (
+            len(tick.blocked_tenants),
+            "blocked by somebody\u2019s open transaction",
+            "mr-warn",
+        ),
+        (tick.not_reached, "not reached in time, the database was slow", "mr-warn"),
     )
     yield from ((tone, f"{count:,} {word}") for count, word, tone in counts if count)
     if isinstance(tick.not_eligible, dict):

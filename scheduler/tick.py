@@ -73,6 +73,8 @@ def tick(
             )
             Tick.objects.filter(pk=record.pk).update(**asdict(found))
     except IntegrityError:
+        if not _ticked(row.key, cause):
+            raise  # the row's own: a pair without a key, for example
         # Its Tick exists although Schedule does not know: somebody set it back by SQL.
         _take_note(row.key, cause, election)
         return None
@@ -97,11 +99,19 @@ def _take(key: str, cause: Cause) -> bool:
         mine = schedule.filter(run_requested_at=cause.slot)
         return (
             mine.update(
-                run_requested_at=None, run_requested_by="", run_requested_why=""
+                run_requested_at=None,
+                run_requested_by="",
+                run_requested_why="",
+                problem="",  # of a cadence that cannot be read the next plan says so again
             )
             == 1
         )
-    return not Tick.objects.filter(handler=key, trigger=START, slot=cause.slot).exists()
+    return not _ticked(key, cause)
+
+
+def _ticked(key: str, cause: Cause) -> bool:
+    made = Tick.objects.filter(handler=key, trigger=cause.trigger, slot=cause.slot)
+    return made.exists()
 
 
 def _merge(key: str, cause: Cause) -> bool:
@@ -132,7 +142,7 @@ def _record(key: str, cause: Cause, *, term: int, now: datetime) -> Tick:
 
 
 def _blocked_before(key: str, cause: Cause) -> list[int]:
-    """Tenants that the tick before this one left out: they are tried last."""
+    """Tenants that the tick before this one found held: they are tried last."""
     earlier = Tick.objects.filter(handler=key, trigger=SLOT, slot__lt=cause.slot)
     return (
         earlier.order_by("-slot").values_list("blocked_tenants", flat=True).first()
@@ -157,13 +167,20 @@ def _say(key: str, cause: Cause, found: Enqueued) -> None:
             cause.missed,
             cause.paused_slots,
         )
-    if found.blocked:
+    if held := found.blocked_tenants:
         logger.warning(
             "tenants left out, somebody's transaction holds them handler=%s slot=%s blocked=%s tenants=%s",
             key,
             cause.slot,
-            found.blocked,
-            found.blocked_tenants[:10],
+            len(held),
+            held[:10],
+        )
+    if not_reached := found.blocked - len(held):
+        logger.warning(
+            "tenants left out, the database was too slow to reach them in time handler=%s slot=%s not_reached=%s",
+            key,
+            cause.slot,
+            not_reached,
         )
     logger.info(
         "tick handler=%s trigger=%s slot=%s enqueued=%s",

@@ -228,11 +228,26 @@ def _nothing_due(asked: Question) -> Iterator[Finding]:
 
 def _blocked(asked: Question) -> Iterator[Finding]:
     last = Tick.objects.newest(asked.row.key)
-    if last and asked.tenant.pk in last.blocked_tenants:
+    if last is None:
+        return
+    if asked.tenant.pk in last.blocked_tenants:
         yield _reason(
             "blocked",
             f"The last tick left {asked.tenant.slug} out: an open transaction holds its item. It is tried again at the next tick.",
         )
+    elif last.not_reached and not _has_its_item(asked, of=last):
+        yield _reason(
+            "not_reached",
+            f"The last tick left {words.plural(last.not_reached, 'tenant')} out, probably {asked.tenant.slug} among them: "
+            "the database was too slow to reach them in time. The next tick tries them in another order.",
+        )
+
+
+def _has_its_item(asked: Question, *, of: Tick) -> bool:
+    """Whether an item lives, or has run since that tick."""
+    items = WorkItem.objects.filter(handler=asked.row.key, tenant_id=asked.tenant.pk)
+    run = queries.last_run(asked.row.key, tenant_id=asked.tenant.pk)
+    return items.exists() or (run is not None and run.enqueued_at >= of.at)
 
 
 # --- facts
@@ -280,7 +295,8 @@ def _last_tick(asked: Question) -> Iterator[Finding]:
         "asked to run again": last.reruns,
         "held": last.held,
         "paused": last.paused,
-        "blocked": last.blocked,
+        "blocked": len(last.blocked_tenants),
+        "not reached": last.not_reached,
         **last.not_eligible,
     }
     said = (

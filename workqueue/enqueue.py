@@ -49,10 +49,8 @@ class Enqueued:
     still_running: int = 0
     held: int = 0
     paused: int = 0  # tenants that are paused
-    blocked: int = (
-        0  # tenants that somebody's transaction holds, or that were not reached
-    )
-    blocked_tenants: list[int] = field(default_factory=list)
+    blocked: int = 0  # tenants that were held, or not reached in time
+    blocked_tenants: list[int] = field(default_factory=list)  # the held ones
     not_eligible: dict[str, int] = field(default_factory=dict)  # reason -> tenants
 
 
@@ -96,18 +94,22 @@ def enqueue_tick(
 ) -> Enqueued:
     """Make an item for every tenant that is called and has none. In the caller's transaction.
 
-    `try_last`: tenants that the tick before this one found blocked.
+    `try_last`: tenants that the tick before this one found held.
     """
     origin = Origin(trigger=trigger, tick_id=tick_id, slot=slot)
     counts = eligible.census(call)
     insert = partial(_insert, call, origin)
     everybody = partial(_ids, call)
-    count, blocked = around_locks.spread(insert, everybody=everybody, last=try_last)
-    reruns = 0
+    made = around_locks.spread(
+        insert, called=counts.called, everybody=everybody, last=try_last
+    )
+    count, reruns = made.count, 0
     if trigger == "operator":
         reruns = _ask_again(call)
         # What finished between the INSERT and the marks has neither an item nor a mark.
-        count += insert(without=blocked)
+        # They are few beside those for whom the first had no time already.
+        if not made.not_reached:
+            count += insert(without=made.held)
     found = (
         {} if _all_made(call, count, counts.called) else _live(call, tick_id=tick_id)
     )
@@ -120,8 +122,8 @@ def enqueue_tick(
         still_running=max(0, found.get(WorkItem.Status.EXECUTING, 0) - reruns),
         held=found.get(WorkItem.Status.HELD, 0),
         paused=counts.paused,
-        blocked=len(blocked),
-        blocked_tenants=blocked,
+        blocked=len(made.held) + made.not_reached,
+        blocked_tenants=made.held,
         not_eligible=counts.not_eligible,
     )
 

@@ -1,5 +1,6 @@
 """What stops a command from outside is one line and an exit code of its own."""
 
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,14 @@ COMMANDS = (
 )
 
 pytestmark = pytest.mark.once
+
+
+def unreadable(text: str) -> OperationalError:
+    """What SQLite makes of a statement that is wrong."""
+    problem = OperationalError(text)
+    problem.__cause__ = sqlite3.OperationalError(text)
+    problem.__cause__.sqlite_errorcode = sqlite3.SQLITE_ERROR
+    return problem
 
 
 @pytest.fixture
@@ -128,6 +137,7 @@ def test_ctrl_c_ends_a_command_without_a_traceback(
     [
         (ProgrammingError("our own fault"), ""),
         (OperationalError("gone"), "--traceback"),
+        (unreadable("no such column: x"), ""),
         (ValueError("a bug"), ""),
     ],
 )

@@ -4,6 +4,7 @@ import pytest
 
 from project.environment import EVERYWHERE, VARIABLES, Variable, unknown
 from project.modes import MODES
+from workqueue import registry
 
 pytestmark = pytest.mark.once
 
@@ -27,6 +28,14 @@ def test_names_are_unique():
 
 def test_every_mode_is_built():
     assert set(EVERYWHERE) == set(MODES)
+
+
+def test_an_archival_run_ends_by_itself_before_its_time_limit_ends_it():
+    [variable] = (v for v in VARIABLES if v.name == "ARCHIVE_MAX_SECONDS")
+    limit = registry.row("archival.apply_policies").time_limit.total_seconds()
+    assert variable.high is not None
+    assert limit - variable.high >= 300  # for the file in hand
+    assert f"After {limit:.0f} it would fail" in variable.purpose
 
 
 def test_a_misspelt_name_of_ours_is_found():

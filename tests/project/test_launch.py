@@ -1,5 +1,6 @@
 """What `start` does, in order; nothing is started when something is refused."""
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -88,6 +89,26 @@ def test_probes_learn_of_the_drain_and_the_folder_goes_at_the_end(steps, supervi
     assert not supervised[0].wake.exists()
 
 
+def test_probes_learn_of_the_drain_although_a_cleaner_of_tmp_took_the_folder(
+    steps, supervised, monkeypatch
+):
+    given = launch.Supervisor
+
+    def without_its_folder(processes, *, environment, on_drain, **more):
+        def clean_and_drain() -> None:
+            Path(environment["MILLRACE_WAKE_SOCKET"]).rmdir()
+            on_drain()
+
+        return given(
+            processes, environment=environment, on_drain=clean_and_drain, **more
+        )
+
+    monkeypatch.setattr(launch, "Supervisor", without_its_folder)
+    assert run(steps) == 7
+    assert supervised[0].draining
+    assert not supervised[0].wake.exists()
+
+
 @pytest.mark.parametrize(
     ("mode", "process"), [("worker", WORKER), ("jobworker", JOBWORKER)]
 )
@@ -122,6 +143,39 @@ def test_the_demo_is_refused_in_production_before_anything_else(
     settings.PRODUCTION = True
     with pytest.raises(upgrade.Refused, match="not with DJANGO_ENV=production"):
         run(steps, with_demo=True)
+    assert steps == []
+
+
+def test_a_release_that_cannot_collect_its_static_files_is_refused_with_the_command(
+    steps, supervised, settings, monkeypatch, tmp_path
+):
+    def denied(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", "/opt/x/collected")
+
+    settings.PRODUCTION, settings.STATIC_ROOT = True, tmp_path
+    monkeypatch.setattr(launch, "call_command", denied)
+    with pytest.raises(upgrade.Refused) as refused:
+        run(steps)
+    assert str(refused.value) == (
+        "the static files cannot be collected ([Errno 13] Permission denied: '/opt/x/collected'); "
+        "run manage.py collectstatic once as the owner of this release"
+    )
+    assert supervised == []
+
+
+def test_a_machine_without_a_folder_for_temporary_files_is_told_so(
+    steps, supervised, monkeypatch
+):
+    def nowhere(**_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(launch.tempfile, "mkdtemp", nowhere)
+    with pytest.raises(upgrade.Refused) as refused:
+        run(steps)
+    assert str(refused.value) == (
+        "no temporary folder can be made (No usable temporary directory found); "
+        "set TMPDIR to a folder that can be written"
+    )
     assert steps == []
 
 

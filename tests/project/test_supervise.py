@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,7 +16,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.once
 
 SUPERVISE = """
-import json, logging, os, sys
+import errno, json, logging, os, subprocess, sys
 from pathlib import Path
 from project.modes import Process
 from project import supervise
@@ -24,7 +25,17 @@ logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
 supervise.FIRST_BACK_OFF, supervise.MARGIN, supervise.AT_ONCE = 0.1, 0.3, 0.3
 supervise.HURRY = 0.1
 children = [Process(name=n, command=(sys.executable, "-uc", code), last=last) for n, code, last in json.loads(sys.argv[1])]
-sys.exit(supervise.Supervisor(children, environment=dict(os.environ), folder=Path("."), drain=float(sys.argv[2])).run())
+on_drain = lambda: None
+exec(sys.argv[3])
+sys.exit(supervise.Supervisor(children, environment=dict(os.environ), folder=Path("."), drain=float(sys.argv[2]), on_drain=on_drain).run())
+"""
+# The first process cannot be made: the system has too many.
+TOO_MANY = """
+popen = subprocess.Popen
+def once(*_, **__):
+    subprocess.Popen = popen
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+subprocess.Popen = once
 """
 HEAD = "import os, signal, sys, time\nsay = lambda *w: os.write(1, (' '.join(map(str, w)) + '\\n').encode())\n"
 OBEYS = (
@@ -45,13 +56,17 @@ BUSY = STUBBORN.replace(
 
 class Supervised:
     def __init__(
-        self, tmp_path: Path, *children: tuple[str, str, bool], drain: float = 5
+        self,
+        tmp_path: Path,
+        *children: tuple[str, str, bool],
+        drain: float = 5,
+        first: str = "",
     ) -> None:
         self.log = tmp_path / "log"
         named = [(n, code.replace("NAME", repr(n)), last) for n, code, last in children]
         with self.log.open("w") as out:
             self.popen = subprocess.Popen(
-                [sys.executable, "-c", SUPERVISE, json.dumps(named), str(drain)],
+                [sys.executable, "-c", SUPERVISE, json.dumps(named), str(drain), first],
                 stdout=out,
                 stderr=out,
                 cwd=ROOT,
@@ -77,8 +92,8 @@ class Supervised:
 def supervise(tmp_path):
     started = []
 
-    def start(*children: tuple[str, str, bool], drain: float = 5) -> Supervised:
-        started.append(Supervised(tmp_path, *children, drain=drain))
+    def start(*children: tuple[str, str, bool], **values: Any) -> Supervised:
+        started.append(Supervised(tmp_path, *children, **values))
         return started[-1]
 
     yield start
@@ -128,6 +143,33 @@ def test_a_child_that_died_is_started_again_and_the_reason_logged(supervise):
     one.says("process=worker ended: exit code 3; started again in 0 s")
     one.popen.terminate()
     assert one.popen.wait(10) == 0
+
+
+def test_a_child_that_cannot_be_started_is_started_later_and_the_reason_logged(
+    supervise,
+):
+    one = supervise(("worker", OBEYS, False), ("web", OBEYS, True), first=TOO_MANY)
+    one.says("web runs")
+    one.says(
+        "process=worker could not be started: [Errno 11] Resource temporarily unavailable; tried again in 0 s"
+    )
+    one.says("worker runs")
+    one.popen.terminate()
+    assert one.popen.wait(10) == 0
+
+
+def test_what_cannot_be_said_at_the_drain_keeps_nobody_from_draining(supervise):
+    one = supervise(
+        ("worker", OBEYS, False),
+        ("web", OBEYS, True),
+        first="on_drain = Path('/nowhere/draining').touch",
+    )
+    one.says("worker runs")
+    one.says("web runs")
+    one.popen.terminate()
+    assert one.popen.wait(10) == 0
+    assert "worker told" in one.text
+    assert "No such file or directory: '/nowhere/draining'" in one.text
 
 
 def test_a_killed_child_is_named_with_its_signal(supervise):

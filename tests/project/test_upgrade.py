@@ -4,6 +4,7 @@ import threading
 from datetime import timedelta
 from unittest.mock import Mock
 
+import psycopg
 import pytest
 from django.db import DatabaseError, OperationalError, connection
 
@@ -89,6 +90,49 @@ def test_a_migration_that_fails_says_so_and_how_to_go_on(monkeypatch):
     ) as refused:
         upgrade.upgrade(environment={})
     assert refused.value.exit_code == 1
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_direct_address_that_does_not_answer_is_refused_in_one_line(settings):
+    settings.DATABASE_DIRECT_URL = "postgresql://a:secret@127.0.0.1:1/b"
+    with pytest.raises(upgrade.Refused) as refused:
+        upgrade.upgrade(environment={})
+    [line] = str(refused.value).splitlines()
+    assert line.startswith("the database of DATABASE_DIRECT_URL does not answer: ")
+    assert "secret" not in line
+    assert refused.value.exit_code == 69
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_direct_address_that_the_server_refuses_is_named_as_wrong(
+    monkeypatch, settings
+):
+    answer = 'connection failed: FATAL:  password authentication failed for user "a"'
+    refuse = Mock(side_effect=psycopg.OperationalError(answer))
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    settings.DATABASE_DIRECT_URL = "postgresql://a:secret@127.0.0.1:1/b"
+    with pytest.raises(
+        upgrade.Refused, match="DATABASE_DIRECT_URL is wrong: the server says"
+    ) as refused:
+        upgrade.upgrade(environment={})
+    assert refused.value.exit_code == 78
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_server_that_stops_while_the_lock_is_waited_for_is_told_as_that(monkeypatch):
+    def stop(direct: psycopg.Connection) -> bool:
+        direct.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return False
+
+    monkeypatch.setattr(upgrade, "_try_advisory", stop)
+    with pytest.raises(
+        upgrade.Refused, match="the database of DATABASE_URL does not answer: "
+    ) as refused:
+        upgrade.upgrade(environment={})
+    assert refused.value.exit_code == 69
 
 
 @pytest.mark.race

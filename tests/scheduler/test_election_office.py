@@ -1,5 +1,6 @@
 """In office: until when a master believes itself, how it writes, and how it goes."""
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -7,12 +8,14 @@ import psycopg
 import pytest
 from django.db import (
     DatabaseError,
+    InternalError,
     OperationalError,
     connection,
     transaction,
 )
 
 from audit import clock
+from scheduler import election as module
 from scheduler import sql
 from scheduler.election import Election
 from scheduler.exceptions import NotMaster, Unsure
@@ -52,6 +55,22 @@ def test_the_fence_counts_from_before_the_request_was_sent(
 
 
 # --- acting
+
+
+def test_a_lease_that_cannot_be_held_is_told_with_the_reason(
+    master: Election, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read_only(**_: Any) -> None:
+        raise InternalError("cannot execute SELECT FOR KEY SHARE in a replica")
+
+    monkeypatch.setattr(module, "_hold_lease", read_only)
+    caplog.set_level(logging.WARNING, "scheduler.election")
+    with pytest.raises(Unsure), master.acting():
+        raise AssertionError("it acted")
+    assert (
+        "the lease could not be held term=1: cannot execute SELECT FOR KEY SHARE in a replica"
+        in caplog.text
+    )
 
 
 def test_what_the_master_writes_is_written(master: Election) -> None:

@@ -31,7 +31,8 @@ def test_everything_that_was_left_out_is_told_with_its_reason():
     said = cells(
         still_running=2,
         held=1,
-        blocked=3,
+        blocked=10,
+        blocked_tenants=[4, 5, 6],
         not_eligible={"licence expired": 4},
         missed=35,
         paused_slots=1,
@@ -41,6 +42,7 @@ def test_everything_that_was_left_out_is_told_with_its_reason():
         "2 still running",
         "1 held",
         "3 blocked by somebody\u2019s open transaction",
+        "7 not reached in time, the database was slow",
         "4 not eligible: licence expired",
         "35 slots missed, this one stands for them",
         "1 slot in a pause",

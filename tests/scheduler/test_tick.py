@@ -189,6 +189,31 @@ def test_who_was_blocked_at_the_last_tick_is_tried_last(
     assert asked == [[], [7, 9], []]
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            Enqueued(blocked=2, blocked_tenants=[7, 9]),
+            ["somebody's transaction holds them", "blocked=2 tenants=[7, 9]"],
+        ),
+        (Enqueued(blocked=70_000), ["the database was too slow", "not_reached=70000"]),
+    ],
+    ids=["held", "not reached"],
+)
+def test_the_log_says_why_tenants_were_left_out(
+    ticked: Callable[..., Enqueued],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    found: Enqueued,
+    said: list[str],
+) -> None:
+    monkeypatch.setattr("workqueue.enqueue.enqueue_tick", lambda *_, **__: found)
+    caplog.set_level(logging.WARNING, "scheduler.tick")
+    ticked(slot())
+    [record] = caplog.records
+    assert all(words in record.getMessage() for words in said)
+
+
 # --- rows under ten seconds
 
 
@@ -279,9 +304,10 @@ def test_a_start_trigger_is_ticked_once_per_term(
     assert Tick.objects.filter(trigger="start").count() == 2
 
 
+@pytest.mark.parametrize("trigger", ["slot", "operator"])
 def test_a_problem_is_over_with_the_next_tick_that_works(
-    ticked: Callable[..., Enqueued],
+    ticked: Callable[..., Enqueued], trigger: str
 ) -> None:
-    Schedule.objects.update(problem="its last tick failed")
-    ticked(slot())
+    Schedule.objects.update(problem="its last tick failed", run_requested_at=SLOT)
+    ticked(Cause(trigger=trigger, slot=SLOT))
     assert Schedule.objects.get().problem == ""

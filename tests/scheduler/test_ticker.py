@@ -8,15 +8,17 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import DatabaseError, OperationalError, connection
+from django.db.models import CharField, Value
 
 from audit import clock
 from scheduler import ticker as module
 from scheduler.election import Election
 from scheduler.models import MasterLease, Schedule, Tick
+from scheduler.override import run_now
 from scheduler.ticker import LOOK, LOOK_DEAF, Ticker
 from tests import databases, factories
 from tests.scheduler.timetable_for_tests import row
-from workqueue import node
+from workqueue import node, registry
 from workqueue.models import WorkItem
 from workqueue.registry import Handler
 
@@ -124,8 +126,6 @@ def test_a_row_that_failed_is_tried_again_after_a_minute(
         "tests.scheduler.runs.broken.due",
         lambda now: factories.Tenant.objects.values_list("id"),
     )
-    from workqueue import registry
-
     registry.due.cache_clear()
     ticker.poll()
     assert not Tick.objects.exists()
@@ -133,6 +133,64 @@ def test_a_row_that_failed_is_tried_again_after_a_minute(
     ticker.poll()
     assert Tick.objects.exists()
     assert Schedule.objects.get().problem == ""
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["slot", "run now"])
+def test_a_row_whose_pairs_have_no_key_is_flagged_and_its_tick_is_still_to_come(
+    ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    timetable(row("paired", scope="tests.scheduler.runs.paired.pairs"))
+    ticker.poll()
+    monkeypatch.setattr(
+        "tests.scheduler.runs.paired.pairs",
+        lambda now: factories.Tenant.objects.values_list(
+            "id", Value(None, output_field=CharField())
+        ),
+    )
+    if asked:
+        run_now("paired", who="ann", origin="command", why="")
+    else:
+        let_a_slot_pass("paired")
+    ticker.poll()
+    schedule = Schedule.objects.get()
+    assert schedule.problem.startswith("its last tick failed: IntegrityError: ")
+    assert schedule.last_slot is None
+    assert (schedule.run_requested_at is not None) == asked
+    assert not Tick.objects.exists()
+
+
+def test_a_probe_whose_statement_the_database_cannot_read_is_its_own_rows_trouble(
+    ticker: Ticker, timetable: Timetable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has the class of a lost connection for it."""
+    timetable(row("broken", cadence="5s"), row("plain"))
+    ticker.poll()
+    let_a_slot_pass("broken")
+    let_a_slot_pass("plain")
+    registry.due.cache_clear()
+    monkeypatch.setattr(
+        "tests.scheduler.runs.broken.due",
+        lambda now: connection.cursor().execute("SELECT 1 FROM nowhere"),
+    )
+    ticker.poll()
+    assert list(Tick.objects.values_list("handler", flat=True)) == ["plain"]
+    assert "nowhere" in Schedule.objects.get(key="broken").problem
+
+
+def test_a_run_now_does_not_mend_a_cadence_that_cannot_be_read(
+    ticker: Ticker, timetable: Timetable
+) -> None:
+    timetable(row("plain"))
+    ticker.poll()
+    Schedule.objects.update(cadence="0 0 30 2 *")
+    ticker.poll()
+    problem = Schedule.objects.get().problem
+    assert "no such day-of-month" in problem
+    run_now("plain", who="ann", origin="command", why="")
+    ticker.poll()
+    assert Tick.objects.get().trigger == "operator"
+    ticker.poll()
+    assert Schedule.objects.get().problem == problem
 
 
 def test_a_database_that_is_away_is_the_loops_business_not_the_rows(
@@ -224,8 +282,6 @@ def test_a_row_that_loses_the_connection_lets_the_others_go_first(
         with psycopg.connect(databases.url(), autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
         connection.cursor().execute("SELECT 1")
-
-    from workqueue import registry
 
     registry.due.cache_clear()
     monkeypatch.setattr("tests.scheduler.runs.broken.due", dawdle)

@@ -229,6 +229,20 @@ def test_a_tenant_that_the_last_tick_left_out_is_named(healthy: Tenant) -> None:
     assert reasons(healthy) == ["blocked"]
 
 
+def test_a_tenant_that_a_slow_database_left_without_an_item_is_told_so(
+    healthy: Tenant,
+) -> None:
+    now = clock.now()
+    Tick.objects.create(
+        handler="plain", trigger="slot", slot=now, at=now, term=1, blocked=70_000
+    )
+    assert reasons(healthy) == ["not_reached"]
+    assert "70,000\N{NO-BREAK SPACE}tenants" in why(healthy)["not_reached"].text
+    assert "70,000 not reached" in why(healthy)["last_tick"].text
+    item(healthy)
+    assert reasons(healthy) == ["waiting"]
+
+
 def test_the_last_tick_and_the_last_run_are_facts(healthy: Tenant) -> None:
     now = clock.now()
     Tick.objects.create(

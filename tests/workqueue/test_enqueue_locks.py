@@ -8,15 +8,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from audit import clock
 from tests import databases, factories
 from tests.waiting import wait_until
 from tests.workqueue.ticking import PLAIN, SLOT, held, items, tick
-from workqueue import around_locks, wakeup
+from workqueue import around_locks, eligible, wakeup
 from workqueue import enqueue as module
-from workqueue.eligible import Call
+from workqueue.eligible import Call, Census
 from workqueue.enqueue import Enqueued
 from workqueue.models import Tenant, WorkItem
 
@@ -165,3 +165,51 @@ def test_a_tick_asks_the_same_number_of_questions_for_any_number_of_tenants(
     many(300)
     with django_assert_max_num_queries(12):
         assert tick().enqueued == 301
+
+
+# --- a database that is slow
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """100,000 tenants whose items take longer than a tick has; gives who got one."""
+    everybody = range(1, 100_001)
+    made: set[int] = set()
+
+    def insert(*_: Any, only: Any = None, without: Any = ()) -> int:
+        wanted = set(everybody if only is None else only) - set(without)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(%s)", [len(wanted) * 5e-6])
+        new = wanted - made
+        made.update(new)
+        return len(new)
+
+    census = Census(called=len(everybody), paused=0, not_eligible={})
+    monkeypatch.setattr(around_locks, "IN_ALL", 0.3)
+    monkeypatch.setattr(module, "_insert", insert)
+    monkeypatch.setattr(module, "_ids", lambda _: list(everybody))
+    monkeypatch.setattr(eligible, "census", lambda _: census)
+    return made
+
+
+@postgresql
+def test_a_tick_that_takes_too_long_reaches_some_and_after_some_ticks_everybody(
+    slow: set[int],
+) -> None:
+    found = tick()
+    assert found.enqueued == len(slow) > 0
+    assert found.enqueued + found.blocked == 100_000
+    assert found.blocked_tenants == []  # nobody holds them
+    ticks = 1
+    while len(slow) < 100_000 and ticks < 60:
+        found = tick(try_last=found.blocked_tenants)
+        ticks += 1
+    assert len(slow) == 100_000
+
+
+@postgresql
+def test_run_now_on_a_slow_database_counts_who_was_not_reached(slow: set[int]) -> None:
+    found = tick(trigger="operator")
+    assert found.enqueued == len(slow) > 0
+    assert found.enqueued + found.blocked == 100_000
+    assert found.blocked_tenants == []
