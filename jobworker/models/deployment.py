@@ -100,7 +100,7 @@ class Deployment(models.Model):
         return f"{self.kind} {self.name}"
 
     def secrets(self) -> dict[str, Any]:
-        """Its secret variables and outputs, masked from now on in all that is stored."""
+        """Its secret variables and outputs, masked in all that is stored, as long as the attempt is there."""
         found: dict[str, Any] = {}
         for part in (self.secret_variables, self.secret_outputs):
             found |= json.loads(part or "{}")
