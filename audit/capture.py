@@ -6,10 +6,11 @@ Imports no models: Django configures logging before it loads apps.
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from typing import Any
 
 type Sink = Callable[[int, str], None]  # (level, formatted text)
 
-_sink: ContextVar[Sink | None] = ContextVar("transcript_sink", default=None)
+_here: ContextVar["captured_by | None"] = ContextVar("captured_by", default=None)
 
 
 class TranscriptHandler(logging.Handler):
@@ -28,12 +29,12 @@ class TranscriptHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand the formatted record, traceback included, to the sink."""
-        if sink := _sink.get():
+        if here := _here.get():
             try:
                 text = self.format(record)
             except Exception as problem:
                 text = _unformatted(record, problem)
-            sink(record.levelno, text)
+            here.sink(record.levelno, text)
 
 
 class OutsideAttempts(logging.Filter):
@@ -41,25 +42,31 @@ class OutsideAttempts(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """False: the transcript has it."""
-        return record.levelno >= logging.WARNING or _sink.get() is None
+        return record.levelno >= logging.WARNING or _here.get() is None
 
 
 class captured_by:  # noqa: N801  a context manager; a generator costs three times as much
     """Send every record logged inside the block to `sink`."""
 
-    __slots__ = ("_sink", "_token")
+    __slots__ = ("_token", "known", "sink")
 
-    def __init__(self, sink: Sink) -> None:
-        """`sink` takes the level and the formatted text."""
-        self._sink = sink
+    def __init__(self, sink: Sink, known: set[Any] | None = None) -> None:
+        """`sink` takes the level and the formatted text; `known`: see `mask.register`."""
+        self.sink = sink
+        self.known = known
 
     def __enter__(self) -> None:
         """Begin."""
-        self._token: Token[Sink | None] = _sink.set(self._sink)
+        self._token: Token[captured_by | None] = _here.set(self)
 
     def __exit__(self, *_: object) -> None:
         """Whoever recorded before records again."""
-        _sink.reset(self._token)
+        _here.reset(self._token)
+
+
+def known_here() -> set[Any] | None:
+    """The secrets of whoever records in this thread; None: nobody does."""
+    return here.known if (here := _here.get()) else None
 
 
 def _unformatted(record: logging.LogRecord, problem: Exception) -> str:

@@ -2,7 +2,7 @@
 
 settings.FIELD_KEYS lists the keys: the first encrypts, all decrypt, so a key is
 changed by putting a new one in front. A value that was read is masked from then on in
-all that is stored.
+all that is stored, for as long as `mask` says.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,8 @@ from audit import text
 
 # A shorter key of an installation is a placeholder ("development"), and a word.
 LONG = 20  # characters
+
+_of_settings: set[masking.Secret] = set()  # known as long as the process
 
 
 class UnreadableSecret(Exception):
@@ -84,11 +86,11 @@ def register_settings() -> None:
     known = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS, *settings.FIELD_KEYS]
     for value in known:
         if len(value) >= LONG:
-            text.register_secret(value)
+            text.register_secret(value, known=_of_settings)
     for part in (settings.DATABASES, getattr(settings, "MAILERS", {})):
         for value, beside in _passwords(part):
             if value not in beside:
-                text.register_secret(value)
+                text.register_secret(value, known=_of_settings)
 
 
 def _passwords(part: Any) -> Iterator[tuple[str, set[str]]]:

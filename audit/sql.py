@@ -1,7 +1,7 @@
 """sql: what the ORM cannot say about the ledger, and nothing else."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 # --- audit.partitions (PostgreSQL only: SQLite has plain tables)
 
@@ -156,7 +156,7 @@ CLOSED_COLUMNS = (
 )  # fmt: skip
 
 
-@cache
+@lru_cache(maxsize=256)  # kinds of batches, by what varies in them
 def insert_runs(varying: tuple[str, ...]) -> str:
     """The INSERT of a batch on PostgreSQL, whose `varying` columns are arrays and whose others are one value.
 
@@ -172,7 +172,7 @@ def insert_runs(varying: tuple[str, ...]) -> str:
     return f"{insert} FROM {_unnest(varying)}" if varying else insert
 
 
-@cache
+@lru_cache(maxsize=256)
 def insert_closed(varying: tuple[str, ...], close: str) -> str:
     """The same for items that `close` ends and returns: what they know need not travel.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from audit import mask
+from audit import capture, mask
 
 LIMIT = 65_536  # characters
 DEEPEST = 32  # levels of JSON
@@ -58,9 +58,12 @@ def gate_lines(lines: Sequence[str], *, limit: int = LIMIT) -> list[str]:
     return [gate(line, limit=limit) for line in _without_broken(lines)]
 
 
-def register_secret(value: str) -> None:
-    """Mask this value in everything that is stored from now on."""
-    mask.register(value)
+def register_secret(value: str, *, known: set[mask.Secret] | None = None) -> None:
+    """Mask this value in everything that is stored from now on.
+
+    `known`: of whom; None: of the attempt that runs here, if there is one.
+    """
+    mask.register(value, capture.known_here() if known is None else known)
 
 
 def as_text(value: object) -> str:

@@ -68,6 +68,7 @@ class Transcript:
         "_seq",
         "_stored",
         "dropped",
+        "known",
     )
 
     def __init__(self, *, claim_id: UUID) -> None:
@@ -82,6 +83,7 @@ class Transcript:
         )
         self._closed: Closed | None = None
         self.dropped = 0  # lines left out so far
+        self.known: set[mask.Secret] = set()  # by the attempt
 
     def write(self, level: int, entry: str) -> None:
         """Append an entry, a line per line of it. Never raises: a log line fails no run."""

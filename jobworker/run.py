@@ -102,7 +102,7 @@ def save(job_id: UUID, claim_id: UUID, column: str, value: dict[str, Any]) -> No
 def _run(attempt: Attempt) -> End:
     door, process = door_of_thread(), os.getpid()
     door.attempt = attempt
-    with captured_by(attempt.transcript.write):
+    with captured_by(attempt.transcript.write, attempt.transcript.known):
         try:
             outcome = _call(attempt)
             end = End(outcome, outcome.word, "", outcome.error)

@@ -35,7 +35,7 @@ def run(attempt: Attempt, *, stopping: Callable[[], bool]) -> Finished:
     door = door_of_thread()
     tidy(door.connections)
     door.attempt = attempt
-    with captured_by(attempt.transcript.write):
+    with captured_by(attempt.transcript.write, attempt.transcript.known):
         try:
             handler = registry.load(attempt.claimed.handler)
             outcome = _checked(handler(_context(attempt, stopping)))

@@ -107,7 +107,7 @@ class Deployment(models.Model):
         return self.delete_after is not None and self.delete_after <= now
 
     def secrets(self) -> dict[str, Any]:
-        """Its secret variables and outputs, masked from now on in all that is stored.
+        """Its secret variables and outputs, masked in all that is stored, as long as the attempt is there.
 
         Raises UnreadableSecret.
         """

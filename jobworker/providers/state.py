@@ -18,7 +18,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -56,6 +57,8 @@ class Grant:
     claim_id: UUID
     job_id: UUID
     deployment_id: int
+    # Of the job's thread: the secrets in a state are the attempt's, whoever is told them.
+    context: Context = field(default_factory=copy_context, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +202,13 @@ def _write(grant: Grant, *, lock_id: str, body: bytes, document: Any) -> Answer:
     if (lock.lock_id if lock else "") != lock_id:
         who = f"held by job {lock.job}" if lock else "not held by anybody"
         return Answer(status=409, body=f"the state is locked: {who}".encode())
-    store(grant.deployment_id, body=body, document=document, job_id=grant.job_id)
+    grant.context.copy().run(
+        store,
+        grant.deployment_id,
+        body=body,
+        document=document,
+        job_id=grant.job_id,
+    )
     return Answer(status=200)
 
 

@@ -21,9 +21,15 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is registered yet; what the test registers is forgotten after it."""
-    monkeypatch.setattr(mask, "_values", ())
-    monkeypatch.setattr(mask, "_short", ())
-    monkeypatch.setattr(mask, "_grams", {})
+    forget_secrets(monkeypatch)
+
+
+def forget_secrets(patch: pytest.MonkeyPatch) -> None:
+    """Until the patch is undone, what was registered before is unknown."""
+    for name in ("_secrets", "_recent", "_gone", "_forms", "_grams", "_short"):
+        patch.setattr(mask, name, type(getattr(mask, name))())
+    for name in ("_size", "_long"):
+        patch.setattr(mask, name, 0)
 
 
 def run_record(**values: Any) -> RunRecord:

@@ -1,6 +1,9 @@
 import json
 import time
+import tracemalloc
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -188,6 +191,25 @@ def test_no_secret_is_stored_in_any_row(no_secrets: None):
         assert mask.MASK in row
         assert "correct-horse" not in row
         assert "hunter22" not in row
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "statement", [sql.insert_runs, lambda columns: sql.insert_closed(columns, "close")]
+)
+def test_statements_of_batches_of_every_kind_are_not_kept_for_good(
+    statement: Callable[[tuple[str, ...]], str],
+):
+    kinds = [kind for n in range(1, 4) for kind in combinations(sql.RUN_TYPES, n)]
+    tracemalloc.start()
+    try:
+        for kind in kinds:
+            statement(kind)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kinds) > 4_000
+    assert grown < 2 * 2**20
 
 
 def test_names_are_never_masked(no_secrets: None):

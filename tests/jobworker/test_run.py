@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
+from audit import text
 from audit.models import Line, Run
 from jobworker import run
 from jobworker.attempt import Attempt
@@ -74,6 +75,20 @@ def test_what_the_thread_runs_is_known_to_its_log_lines(
     ran(one)
     assert seen == [one.claimed]
     assert claimed_here() is None
+
+
+def test_a_secret_that_the_job_reads_is_known_to_its_attempt(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = attempt("say:hello")
+    monkeypatch.setattr(
+        "tests.jobs.act_light.logger.info",
+        lambda *_: text.register_secret("correct-horse-battery"),
+    )
+    ran(one)
+    assert [secret.forms for secret in one.transcript.known] == [
+        {"correct-horse-battery"}
+    ]
 
 
 def test_an_end_is_stored_however_often_the_database_is_away(

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from audit import text
 from workqueue import connections
 from workqueue import run as run_module
 from workqueue.attempt import Attempt, Finished
+from workqueue.context import Context, Outcome
 from workqueue.models import Tenant
 
 Make = Callable[..., Attempt]
@@ -54,6 +56,21 @@ def test_the_thread_knows_what_it_runs_for_the_lines_of_its_log(attempt: Make) -
         logging.getLogger("tests.handlers.act").removeHandler(asks)
     assert seen == [one.claimed]
     assert run_module.claimed_here() is None
+
+
+def test_a_secret_that_the_handler_reads_is_known_to_its_attempt(
+    attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handler(_: Context) -> Outcome:
+        text.register_secret("correct-horse-battery")
+        return Outcome()
+
+    one = attempt()
+    monkeypatch.setattr(run_module.registry, "load", lambda _: handler)
+    run(one)
+    assert [secret.forms for secret in one.transcript.known] == [
+        {"correct-horse-battery"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def template(name: str, context: Mapping[str, Any]) -> str:
     try:
         return _engine().get_template(name).render(dict(context))
     except TemplateDoesNotExist as problem:
+        # Django remembers every name that it did not find, and these come from outside.
+        for loader in _engine().engine.template_loaders:
+            loader.reset()
         raise Refused(f"template {problem.args[0]} does not exist") from problem
     except Exception as problem:
         raise Refused(

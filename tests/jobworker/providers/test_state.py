@@ -15,6 +15,8 @@ import httpx
 import pytest
 from django.db import OperationalError
 
+from audit.capture import captured_by
+from audit.mask import Secret
 from jobworker.models import Deployment, Job, TerraformLock, TerraformState
 from jobworker.providers import state
 from tests.jobworker.rows import deployment
@@ -216,6 +218,21 @@ def test_a_state_is_encrypted_and_its_lines_are_no_secrets(held: Any) -> None:
     ctx.log('"terraform_version": "1.11.4", password hunter2-hunter2')
     ctx.log("end")
     assert ctx.lines()[:1] == ['"terraform_version": "1.11.4", password ••••']
+
+
+def test_the_secrets_of_a_state_are_known_to_the_attempt_whose_terraform_wrote_it(
+    start: Any,
+) -> None:
+    ctx, known = start(), set[Secret]()
+    output = {"value": "hunter2-hunter2", "sensitive": True}
+
+    with (
+        captured_by(lambda *_: None, known),
+        state.backend(ctx, deployment(ctx)) as env,
+    ):
+        Client(env).ask("POST", {"serial": 1, "outputs": {"password": output}})
+
+    assert [secret.forms for secret in known] == [{"hunter2-hunter2"}]
 
 
 def test_a_terraform_that_hangs_up_leaves_no_traceback(

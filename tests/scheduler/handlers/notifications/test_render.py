@@ -84,6 +84,14 @@ def test_a_template_that_is_not_there_is_named() -> None:
         rendered(template="nothing")
 
 
+def test_names_of_templates_that_are_not_there_are_not_remembered() -> None:
+    for number in range(300):
+        with pytest.raises(Refused):
+            rendered(template=f"invoice_{number}")
+    [loader] = render._engine().engine.template_loaders
+    assert len(loader.get_template_cache) < 100  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("name", ["../audit/runs", "/etc/passwd", "a b", "A", 5])
 def test_only_names_below_the_domains_templates_are_taken(name: object) -> None:
     with pytest.raises(Refused):
