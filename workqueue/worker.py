@@ -118,7 +118,7 @@ class Worker(Loop):
             self._next_reclaim = (
                 now + self._live.policy.reclaim_interval.total_seconds()
             )
-            reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+            self._reclaim()
             tenancy.cancel_orphans()
         if self._may_claim() and (self._more or now >= self._next_claim):
             self._next_claim = now + self._live.policy.poll_interval.total_seconds()
@@ -322,7 +322,11 @@ class Worker(Loop):
     def _judge(self) -> None:
         """Others that fell silent: mark them, and take what they held."""
         if self.beat.may_judge() and node.mark_silent():
-            reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+            self._reclaim()
+
+    def _reclaim(self) -> None:
+        timeout = self._live.policy.claim_timeout
+        reclaim.reclaim(claim_timeout=timeout if self.beat.may_judge() else None)
 
 
 def _tune() -> None:

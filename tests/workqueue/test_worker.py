@@ -202,6 +202,23 @@ def test_what_a_killed_worker_held_runs_again_on_another(
     )
 
 
+def test_a_worker_that_has_just_started_leaves_claims_alone_that_nobody_could_renew(
+    acme: Tenant, worker: Callable[..., Process]
+) -> None:
+    """After a long outage all claims look abandoned until their holders have beaten again."""
+    set_policy(WORKER_RECLAIM_INTERVAL_MS=1000)
+    now = clock.now()
+    other = factories.node(heartbeat_at=now + timedelta(hours=1))  # it lives
+    old = now - timedelta(seconds=700)
+    enqueue(acme, status="executing", node_id=other.id, renewed_at=old)
+    worker()
+    [run, _] = runs(2)  # once it may judge
+    keep_alive = timedelta(seconds=int(KEEP_ALIVE["FALCON_SERVER_KEEP_ALIVE_SECONDS"]))
+    started = Node.objects.exclude(pk=other.pk).get().started_at
+    assert run.outcome == "abandoned"
+    assert run.finished_at - started >= keep_alive
+
+
 def test_a_frozen_worker_cannot_close_the_item_of_its_successor(
     acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
