@@ -140,6 +140,8 @@ class Worker(Loop):
             reason = f"not finished within WORKER_DRAIN_TIMEOUT_S ({seconds:g} s) of the stop of {self.me.name}"
             claims = [attempt.claimed.claim_id for attempt in left]
             self._in_order(partial(reclaim.give_up, claims, reason=reason))
+            for attempt in left:
+                attempt.settled = True
         if not self.finisher.end(within=max(1.0, deadline - clock.steady())):
             logger.error(
                 "results not stored items=%s: their items run again",
@@ -202,6 +204,7 @@ class Worker(Loop):
                 attempt.claimed.claim_id,
             )
             self.finisher.put(slots.failed_by_limit(attempt))
+            attempt.settled = True
             self._apply()
         self._hand_back(self.slots.take_back(claimed_before=clock.steady() - UNBEGUN))
         if not self._live.policy.start_workers:

@@ -267,7 +267,7 @@ def test_an_item_that_kills_its_workers_is_held_and_the_innocent_ones_succeed(
 def test_an_attempt_over_its_time_limit_is_failed_and_others_go_on(
     acme: Tenant, worker: Callable[..., Process]
 ) -> None:
-    enqueue(acme, "hang", handler="act_limited", time_limit_s=1)
+    enqueue(acme, "hang:0", handler="act_limited", time_limit_s=1)
     enqueue(acme, "log:1")
     worker()
     found = runs(2)
@@ -275,6 +275,7 @@ def test_an_attempt_over_its_time_limit_is_failed_and_others_go_on(
         "act": "succeeded",
         "act_limited": "failed",
     }
+    assert Run.objects.get(outcome="failed").error.startswith("time limit of 1 s")
     wait_until(
         lambda: LateResult.objects.exists(),
         within=10,
