@@ -17,6 +17,7 @@ from django.db.models import F, Value
 
 from audit import clock, ledger, queries, transcript, wire
 from audit.ledger import Ended, LateRecord, RunRecord
+from audit.text import gate
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.context import Outcome
@@ -86,7 +87,7 @@ def again(finished: Finished) -> Again | None:
         return Again(
             delay_s=pause * jitter,
             failures=claimed.failures + 1,
-            error=finished.error[:2000],
+            error=gate(finished.error, limit=2000),
         )
     if outcome.again_in is not None and finished.word != "cancelled":
         return Again(

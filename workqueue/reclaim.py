@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit import clock, ledger
+from audit.text import gate
 from workqueue import finish, wakeup
 from workqueue.ended import run_of
 from workqueue.models import Node, WorkItem
@@ -79,7 +80,7 @@ def _reclaim_batch(abandoned: QuerySet[WorkItem], *, reason: str, recovery: int)
         now = clock.now()
         records = []
         for row in rows:
-            because = reason or _because(row, beats)
+            because = gate(reason or _because(row, beats))
             outcome, error = _settle(row, because=because, recovery=recovery)
             records.append(run_of(row, outcome=outcome, error=error, now=now))
         if records:

@@ -58,6 +58,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "TwoArguments": lambda: TwoArguments("a", "b"),
     "Group": lambda: ExceptionGroup("many", [ValueError(str(n)) for n in range(1000)]),
     "Nul": lambda: ValueError("a\x00b \udcd1"),
+    "Secret": lambda: ValueError("password=hunter2hunter2"),
     "Long": lambda: ValueError("x" * 50_000_000),
 }
 

@@ -264,16 +264,21 @@ def test_whatever_a_result_makes_the_finish_raise_fails_that_result_alone(
     assert run.error.startswith("its result could not be stored: ")
 
 
-@pytest.mark.parametrize("text", ["ValueError", "Nul", "Long"])
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize("text", ["ValueError", "Nul", "Secret", "Long"])
 def test_hostile_and_endless_error_text_is_stored(
-    attempt: Make, me: Node, text: str
+    attempt: Make, me: Node, text: str, retries: int
 ) -> None:
-    close(ended(attempt(f"raise:{text}")), me=me)
+    close(ended(attempt(f"raise:{text}", retry_attempts=retries)), me=me)
     run = Run.objects.get()
+    errors = [run.error, *WorkItem.objects.values_list("last_error", flat=True)]
     assert run.outcome == "failed"
-    assert run.error.startswith("ValueError: ")
-    assert "\x00" not in run.error
-    assert len(run.error) < 100_000
+    assert len(errors) == 1 + retries
+    for error in errors:
+        assert error.startswith("ValueError: ")
+        assert "\x00" not in error
+        assert "hunter2" not in error
+        assert len(error) < 100_000
 
 
 def test_a_long_transcript_stands_in_lines_in_order(attempt: Make, me: Node) -> None:
