@@ -174,8 +174,8 @@ class Worker(Loop):
         """Settings and pauses every five seconds, suspects every ten."""
         self._next_look = now + LOOK
         before, self._live = self._live, live.refresh()
+        self._apply()  # a stuck thread may have ended, too
         if before != self._live:
-            self._apply()
             self._next_claim = 0.0
         if now < self._next_suspects:
             return
@@ -189,10 +189,9 @@ class Worker(Loop):
         asked = self._live.policy.concurrency
         connections.resize(asked + connections.RESERVED)
         serves = connections.serves_items()
-        offered = (asked if serves is None else min(asked, serves)) - len(
-            self.slots.stuck
-        )
-        self.slots.resize(max(1, offered))
+        if serves is not None:  # stuck threads may hold their connections
+            asked = min(asked, serves - len(self.slots.stuck))
+        self.slots.resize(max(1, asked))
 
     def _watch(self) -> None:
         """Time limits; what was claimed and has not begun; stuck threads."""
@@ -209,10 +208,13 @@ class Worker(Loop):
         self._hand_back(self.slots.take_back(claimed_before=clock.steady() - UNBEGUN))
         if not self._live.policy.start_workers:
             self._hand_back(self.slots.take_back())
-        if len(self.slots.stuck) > max(self.slots.offered, 1):
+        # Most end by themselves, at their next query.
+        before = clock.steady() - LOOK
+        stuck = [a for a in self.slots.stuck.copy().values() if a.deadline < before]
+        if len(stuck) > self.slots.offered:
             logger.error(
                 "more stuck threads than slots stuck=%s: ending for a fresh start",
-                len(self.slots.stuck),
+                len(stuck),
             )
             self.stop(exit_code=EXIT_STUCK)
 

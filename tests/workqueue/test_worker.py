@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,8 +16,10 @@ from audit.models import LateResult, Line, NodeEvent, Run
 from tests import factories
 from tests.processes import Process
 from tests.waiting import wait_until
-from workqueue import policy
+from workqueue import connections, policy
+from workqueue.live import Live
 from workqueue.models import Node, Tenant, WorkItem
+from workqueue.worker import EXIT_STUCK, LOOK, Worker
 
 pytestmark = pytest.mark.race
 Spawn = Callable[..., Process]
@@ -39,6 +43,17 @@ def worker(spawn: Spawn) -> Callable[..., Process]:
         return process
 
     return start
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A worker of which only the slots are there, and those are none."""
+    monkeypatch.setattr(connections, "resize", lambda wanted: None)
+    one = Worker()
+    one._live = Live()
+    one.slots = Mock(stuck={}, offered=2)
+    one.slots.over_time.return_value = one.slots.take_back.return_value = []  # type: ignore[attr-defined]
+    return one
 
 
 def enqueue(
@@ -281,6 +296,60 @@ def test_an_attempt_over_its_time_limit_is_failed_and_others_go_on(
         within=10,
         what="ClaimLost at its next query",
     )
+
+
+@pytest.mark.postgresql
+def test_the_slot_of_a_stuck_run_comes_back_when_its_thread_does(
+    acme: Tenant, worker: Callable[..., Process]
+) -> None:
+    enqueue(acme, "sleep:4", handler="act_limited", time_limit_s=1)
+    worker()
+
+    def told() -> dict[str, Any]:
+        return Node.objects.get().report.get("slots", {})
+
+    wait_until(lambda: told().get("used") == 9, within=15, what="nine slots")
+    assert told()["why"] == "1 of its threads are stuck in runs over their time limit."
+    wait_until(lambda: told()["used"] == 10, within=15, what="ten slots")
+    assert told()["why"] == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "serves", "stuck", "offered"),
+    [
+        (10, None, 3, 10),  # no pool, nothing is clamped
+        (10, 20, 3, 10),  # the pool has enough for both
+        (10, 12, 3, 9),
+        (10, 10, 3, 7),
+        (10, 8, 0, 8),
+        (2, 2, 5, 1),
+    ],
+)
+def test_stuck_threads_take_slots_where_the_pool_has_no_connections_for_both(
+    idle: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: int,
+    serves: int | None,
+    stuck: int,
+    offered: int,
+) -> None:
+    monkeypatch.setattr(connections, "serves_items", lambda: serves)
+    idle._live = Live(policy=policy.resolve({"WORKER_CONCURRENCY": asked})[0])
+    idle.slots.stuck = dict.fromkeys(range(stuck))  # type: ignore[assignment]
+    idle._apply()
+    idle.slots.resize.assert_called_once_with(offered)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("since", "code"), [(LOOK - 1, 0), (LOOK + 1, EXIT_STUCK)])
+def test_a_worker_ends_for_more_stuck_threads_than_slots_once_they_stay_stuck(
+    idle: Worker, since: float, code: int
+) -> None:
+    """Most meet the closed door at their next query, a moment after their limit."""
+    one: Any = SimpleNamespace(deadline=clock.steady() - since)
+    idle.slots.stuck = dict.fromkeys(range(3), one)  # type: ignore[arg-type]
+    idle._watch()
+    assert idle.exit_code == code
+    assert idle.stopping.is_set() == bool(code)
 
 
 def test_settings_are_applied_without_a_restart(
