@@ -49,6 +49,9 @@ from workqueue.report import report_of
 
 logger = logging.getLogger(__name__)
 
+# Slots may fall free as fast as items are claimed: then settings and time limits are
+# looked at so often.
+CLAIMING = 0.5  # seconds
 UNBEGUN = 2.0  # seconds after which what has not begun goes back
 LOOK = 5.0  # seconds between looks at settings and pauses
 SUSPECTS = 10.0  # seconds between looks for suspects
@@ -237,7 +240,11 @@ class Worker(Loop):
                 return  # nothing new until it has run
         keys = known = self._known()
         asked: set[str] = set()
-        while (demand := self._demand(keys)).asks():
+        until = clock.steady() + CLAIMING
+        while self._may_claim() and (demand := self._demand(keys)).asks():
+            if clock.steady() > until:
+                self.wake()  # go on after a look at everything else
+                break
             got = claim(
                 demand, node_id=self.me.id, node=self.me.name, marks=self._marks
             )

@@ -17,6 +17,8 @@ from tests import factories
 from tests.processes import Process
 from tests.waiting import wait_until
 from workqueue import connections, policy
+from workqueue import worker as worker_module
+from workqueue.claim import Demand, Marks
 from workqueue.live import Live
 from workqueue.models import Node, Tenant, WorkItem
 from workqueue.worker import EXIT_STUCK, LOOK, Worker
@@ -50,8 +52,10 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Worker:
     """A worker of which only the slots are there, and those are none."""
     monkeypatch.setattr(connections, "resize", lambda wanted: None)
     one = Worker()
-    one._live = Live()
-    one.slots = Mock(stuck={}, offered=2)
+    one._live, one._marks, one._more = Live(), Marks(), set()
+    one._alone = one._waiting_suspect_since = None
+    one.me, one.beat = Mock(), Mock()
+    one.slots = Mock(stuck={}, offered=2, waiting={}, running={})
     one.slots.over_time.return_value = one.slots.take_back.return_value = []  # type: ignore[attr-defined]
     return one
 
@@ -155,6 +159,30 @@ def test_a_stop_hands_back_what_waits_and_finishes_what_runs(
     assert [run.outcome for run in Run.objects.all()] == ["succeeded"]
     item = WorkItem.objects.get()
     assert (item.status, item.attempts, item.claim_id) == ("pending", 0, None)
+
+
+@pytest.mark.usefixtures("timetable")
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_worker_whose_slots_fall_free_as_fast_as_it_claims_sees_to_other_things_too(
+    idle: Worker, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    """To a stop at once; to settings, pauses and time limits twice a second."""
+    now = [1000.0]
+    monkeypatch.setattr(clock, "steady", lambda: now[0])
+
+    def claim(*_: Any, **__: Any) -> list[Any]:
+        now[0] += 0.01
+        assert now[0] < 1001, "it claims on"
+        if stops:
+            idle.stop()
+        return [SimpleNamespace(handler="act", claim_id=None)]
+
+    monkeypatch.setattr(worker_module, "claim", claim)
+    idle._demand = lambda keys: Demand(slow={"act": 1}, slow_total=1, fast={})  # type: ignore[method-assign]
+    idle._claim()
+    assert now[0] == pytest.approx(1000.01 if stops else 1000.5, abs=0.02)
+    assert idle._woken.is_set()
+    assert "act" in idle._more
 
 
 def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
