@@ -14,6 +14,7 @@ from functools import partial
 from django.utils.module_loading import import_string
 
 from audit import clock
+from audit.text import gate
 from scheduler.election import Election
 from scheduler.exceptions import NotMaster, connection_lost
 from scheduler.look import Look
@@ -84,7 +85,7 @@ def _apply(name: str, path: str, election: Election) -> None:
     """A data step that has not been applied: its change and its record commit together."""
     if BootstrapStep.objects.filter(name=name).exists():
         return
-    said = str(import_string(path)() or "")
+    said = gate(import_string(path)() or "")
     BootstrapStep.objects.create(
         name=name, applied_at=clock.DatabaseNow(), term=election.term or 0, result=said
     )

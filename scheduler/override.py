@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from audit import clock, ledger, words
+from audit.text import gate
 from scheduler import cadence as cadences
 from scheduler.election import wake_servers
 from scheduler.exceptions import HandlerPaused, InvalidCadence
@@ -42,7 +43,7 @@ def run_now(
         if not mine.update(
             run_requested_at=clock.DatabaseNow(),
             run_requested_by=who,
-            run_requested_why=why,
+            run_requested_why=gate(why),
         ):
             return False
         ledger.change(
@@ -74,7 +75,7 @@ def change_cadence(key: str, *, cadence: str, who: str, origin: str, why: str) -
         old, schedule.cadence = schedule.cadence, cadence
         if old == cadence:
             return False
-        schedule.cadence_who, schedule.cadence_why = who, why
+        schedule.cadence_who, schedule.cadence_why = who, gate(why)
         schedule.cadence_at = clock.now()
         schedule.save(
             update_fields=["cadence", "cadence_who", "cadence_why", "cadence_at"]

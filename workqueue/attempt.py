@@ -27,6 +27,9 @@ class Attempt:
     deadline: float = 0.0  # steady; when the time limit fails it
     thread: threading.Thread | None = None
     closed: bool = False  # the door: its next query raises ClaimLost
+    settled: bool = (
+        False  # by who took it out of what runs; its thread's result is late
+    )
     progress: dict[str, Any] | None = None  # what its handler told last
     shown: dict[str, Any] | None = None  # of that, what its item's page is told
     shown_left_out: int = 0  # lines, as that page is told

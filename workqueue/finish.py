@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID, uuid4
 
 from django.db import DatabaseError, connection, transaction
@@ -16,6 +17,7 @@ from django.db.models import F, Value
 
 from audit import clock, ledger, queries, transcript, wire
 from audit.ledger import Ended, LateRecord, RunRecord
+from audit.text import gate
 from workqueue import sql
 from workqueue.attempt import Finished
 from workqueue.context import Outcome
@@ -47,6 +49,14 @@ def finish(
     stored is recognised. Where values are refused it is halved down to the one bad result.
     """
     finish_id = finish_id or uuid4()
+    close = partial(finish, node_id=node_id, node=node, finish_id=finish_id)
+    # One that failed by its limit may have ended since. Both results match its claim.
+    first = {f.attempt: f for f in reversed(batch)}
+    if len(first) < len(batch):
+        again = close([f for f in batch if first[f.attempt] is f])
+        seconds = [f for f in batch if first[f.attempt] is not f]
+        _keep_late(seconds, node_id=node_id, node=node)
+        return again
     try:
         unmatched, again = _close(
             batch, node_id=node_id, node=node, finish_id=finish_id
@@ -55,12 +65,12 @@ def finish(
         if may_work_later(problem):
             raise
         if len(batch) == 1:
-            return _close_unstorable(batch[0], problem, node_id=node_id, node=node)
+            return _close_unstorable(
+                batch[0], problem, node_id=node_id, node=node, finish_id=finish_id
+            )
         half = len(batch) // 2
-        # Ids of their own: a half that was stored must not vouch for the other.
-        return finish(batch[:half], node_id=node_id, node=node) + finish(
-            batch[half:], node_id=node_id, node=node
-        )
+        # Under the same id, or a repetition would not know the half that was stored.
+        return close(batch[:half]) + close(batch[half:])
     if unmatched:
         _settle_unmatched(unmatched, finish_id=finish_id, node_id=node_id, node=node)
     return again
@@ -77,7 +87,7 @@ def again(finished: Finished) -> Again | None:
         return Again(
             delay_s=pause * jitter,
             failures=claimed.failures + 1,
-            error=finished.error[:2000],
+            error=gate(finished.error, limit=2000),
         )
     if outcome.again_in is not None and finished.word != "cancelled":
         return Again(
@@ -241,10 +251,13 @@ def _settle_unmatched(
 ) -> None:
     """Tell a lost COMMIT reply from a lost claim; keep the results of the latter."""
     known = queries.finish_ids([f.attempt.claimed.claim_id for f in batch])
+    lost = [f for f in batch if known.get(f.attempt.claimed.claim_id) != finish_id]
+    _keep_late(lost, node_id=node_id, node=node)
+
+
+def _keep_late(batch: Sequence[Finished], *, node_id: UUID, node: str) -> None:
     for f in batch:
         claimed, outcome = f.attempt.claimed, f.outcome
-        if known.get(claimed.claim_id) == finish_id:
-            continue
         closed = f.attempt.transcript.close()
         logger.warning(
             "late result claim=%s handler=%s tenant=%s outcome=%s",
@@ -277,7 +290,12 @@ def _settle_unmatched(
 
 
 def _close_unstorable(
-    finished: Finished, problem: Exception, *, node_id: UUID, node: str
+    finished: Finished,
+    problem: Exception,
+    *,
+    node_id: UUID,
+    node: str,
+    finish_id: UUID,
 ) -> int:
     """The last one of a batch that the database refuses: failed, with the reason."""
     logger.error(
@@ -291,7 +309,7 @@ def _close_unstorable(
     bare = Finished(finished.attempt, plain, "failed", error, finished.finished_at)
     try:
         unmatched, again_count = _close(
-            [bare], node_id=node_id, node=node, finish_id=(finish_id := uuid4())
+            [bare], node_id=node_id, node=node, finish_id=finish_id
         )
     except DatabaseError:
         logger.exception(

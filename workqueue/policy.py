@@ -23,6 +23,7 @@ from workqueue.models import Setting
 
 SAVES_AT_ONCE = 5  # attempts to get the next version number
 HIGHEST_VERSION = 2**31 - 1  # of the column
+CLAIM_TIMEOUT_S = 600  # seconds; the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,10 @@ class WorkerPolicy:
 
 
 def _lowest_claim_timeout() -> int:
-    """30 s, or three beats where that is less: a claim is renewed with every beat."""
-    return min(30, math.ceil((settings.KEEP_ALIVE * 6 / 5).total_seconds()))
+    """Three beats, at most the default: a claim is renewed with every beat."""
+    return min(
+        CLAIM_TIMEOUT_S, math.ceil((settings.KEEP_ALIVE * 6 / 5).total_seconds())
+    )
 
 
 WORKER_NODE_CONFIGURATION = Declaration(
@@ -64,11 +67,11 @@ WORKER_NODE_CONFIGURATION = Declaration(
         ),
         Key(
             name="WORKER_CLAIM_TIMEOUT_SECONDS",
-            default=600,
+            default=CLAIM_TIMEOUT_S,
             lowest=_lowest_claim_timeout,
             high=86_400,
             unit="s",
-            sentence="A claim that was not renewed for this long counts as abandoned. Claims are renewed while an item runs, so a slow item is not run twice.",
+            sentence="A claim that was not renewed for this long counts as abandoned. Claims are renewed with every heartbeat while an item runs, so a slow item is not run twice; three heartbeats are the least.",
         ),
         Key(
             name="WORKER_RECLAIM_INTERVAL_MS",

@@ -1,9 +1,9 @@
 """Abandoned claims -> pending, failed or held, as their row says.
 
 Called by every worker at WORKER_RECLAIM_INTERVAL_MS and, by any live process, with
-the beat that judges others. A claim is abandoned when it was not renewed for
-WORKER_CLAIM_TIMEOUT_SECONDS or its node is stopped; each gets its Run in the same
-transaction, so that a late finish finds it.
+the beat that judges others. A claim is abandoned when its node is stopped or, to who
+may judge, when it was not renewed for WORKER_CLAIM_TIMEOUT_SECONDS; each gets its Run
+in the same transaction, so that a late finish finds it.
 """
 
 import logging
@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from audit import clock, ledger
+from audit.text import gate
 from workqueue import finish, wakeup
 from workqueue.ended import run_of
 from workqueue.models import Node, WorkItem
@@ -25,10 +26,35 @@ BATCH = 200  # items per transaction
 MOST_RECOVERIES = 3  # then the item is poison and held
 
 
-def reclaim(*, claim_timeout: timedelta) -> int:
-    """Settle what was abandoned; return how many items that were."""
+def reclaim(*, claim_timeout: timedelta | None) -> int:
+    """Settle what was abandoned; return how many items that were.
+
+    `claim_timeout`: None where the caller may not judge (Beat.may_judge): right after an
+    outage nobody has renewed. What stopped processes held is settled all the same.
+    """
+    return _reclaim_all(_abandoned(claim_timeout))
+
+
+def give_up(claims: Sequence[UUID], *, reason: str) -> int:
+    """Abandon this process's own claims at the end of its drain. Not a recovery: nothing died."""
+    own = WorkItem.objects.executing().filter(claim_id__in=claims)
+    return _reclaim_all(own, reason=reason, recovery=0)
+
+
+def _abandoned(claim_timeout: timedelta | None) -> QuerySet[WorkItem]:
+    stopped = Node.objects.filter(id=OuterRef("node_id"), status=Node.Status.STOPPED)
+    known = Node.objects.filter(id=OuterRef("node_id"))
+    left = Q(Exists(stopped)) | Q(~Exists(known))
+    if claim_timeout is not None:
+        left |= Q(renewed_at__lt=clock.earlier(claim_timeout))
+    return WorkItem.objects.executing().filter(left)
+
+
+def _reclaim_all(
+    abandoned: QuerySet[WorkItem], *, reason: str = "", recovery: int = 1
+) -> int:
     total = 0
-    while count := _reclaim_batch(_abandoned(claim_timeout)):
+    while count := _reclaim_batch(abandoned, reason=reason, recovery=recovery):
         total += count
         if count < BATCH:
             break
@@ -37,28 +63,7 @@ def reclaim(*, claim_timeout: timedelta) -> int:
     return total
 
 
-def give_up(claims: Sequence[UUID], *, reason: str) -> int:
-    """Abandon this process's own claims at the end of its drain. Not a recovery: nothing died."""
-    own = WorkItem.objects.executing().filter(claim_id__in=claims)
-    count = _reclaim_batch(own, reason=reason, recovery=0)
-    if count:
-        wakeup.notify()
-    return count
-
-
-def _abandoned(claim_timeout: timedelta) -> QuerySet[WorkItem]:
-    stopped = Node.objects.filter(id=OuterRef("node_id"), status=Node.Status.STOPPED)
-    known = Node.objects.filter(id=OuterRef("node_id"))
-    return WorkItem.objects.executing().filter(
-        Q(renewed_at__lt=clock.earlier(claim_timeout))
-        | Exists(stopped)
-        | ~Exists(known)
-    )
-
-
-def _reclaim_batch(
-    abandoned: QuerySet[WorkItem], *, reason: str = "", recovery: int = 1
-) -> int:
+def _reclaim_batch(abandoned: QuerySet[WorkItem], *, reason: str, recovery: int) -> int:
     if not abandoned.exists():
         return 0  # looking takes no lock
     with transaction.atomic():
@@ -75,7 +80,7 @@ def _reclaim_batch(
         now = clock.now()
         records = []
         for row in rows:
-            because = reason or _because(row, beats)
+            because = gate(reason or _because(row, beats))
             outcome, error = _settle(row, because=because, recovery=recovery)
             records.append(run_of(row, outcome=outcome, error=error, now=now))
         if records:

@@ -42,7 +42,7 @@ def _why(slots: Slots, *, asked: int) -> str:
             f"Its pool of {connections.size()} connections serves {serves}."
             " Raise DB_POOL_SIZE or DB_MAX_OVERFLOW there."
         )
-    if slots.stuck:
+    if slots.stuck and slots.offered < asked:
         reasons.append(
             f"{len(slots.stuck)} of its threads are stuck in runs over their time limit."
         )

@@ -2,7 +2,8 @@
 
 A claimed item waits, runs, and is done. Who takes its key out of `waiting` or
 `running` owns what happens to it next (dict.pop is atomic), so a slot, the watch over
-time limits and the hand-back at a drain never act on one attempt together.
+time limits and the hand-back at a drain never act on one attempt together. What its
+thread brings after that waits until the owner has said that it is settled.
 
 Daemon threads of our own: a ThreadPoolExecutor with a stuck thread holds up exit.
 """
@@ -194,6 +195,9 @@ class Slots:
         finished = run.run(attempt, stopping=self._stopping)
         mine = self.running.pop(attempt, None) is not None
         if not mine:
+            # Whoever took it out speaks first: finish keeps the first result of a claim.
+            while not attempt.settled:
+                time.sleep(0.01)
             self.stuck.pop(attempt, None)
         handler = attempt.claimed.handler
         durations = self._durations.get(handler) or self._durations.setdefault(

@@ -49,6 +49,9 @@ from workqueue.report import report_of
 
 logger = logging.getLogger(__name__)
 
+# Slots may fall free as fast as items are claimed: then settings and time limits are
+# looked at so often.
+CLAIMING = 0.5  # seconds
 UNBEGUN = 2.0  # seconds after which what has not begun goes back
 LOOK = 5.0  # seconds between looks at settings and pauses
 SUSPECTS = 10.0  # seconds between looks for suspects
@@ -118,7 +121,7 @@ class Worker(Loop):
             self._next_reclaim = (
                 now + self._live.policy.reclaim_interval.total_seconds()
             )
-            reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+            self._reclaim()
             tenancy.cancel_orphans()
         if self._may_claim() and (self._more or now >= self._next_claim):
             self._next_claim = now + self._live.policy.poll_interval.total_seconds()
@@ -140,6 +143,8 @@ class Worker(Loop):
             reason = f"not finished within WORKER_DRAIN_TIMEOUT_S ({seconds:g} s) of the stop of {self.me.name}"
             claims = [attempt.claimed.claim_id for attempt in left]
             self._in_order(partial(reclaim.give_up, claims, reason=reason))
+            for attempt in left:
+                attempt.settled = True
         if not self.finisher.end(within=max(1.0, deadline - clock.steady())):
             logger.error(
                 "results not stored items=%s: their items run again",
@@ -172,8 +177,8 @@ class Worker(Loop):
         """Settings and pauses every five seconds, suspects every ten."""
         self._next_look = now + LOOK
         before, self._live = self._live, live.refresh()
+        self._apply()  # a stuck thread may have ended, too
         if before != self._live:
-            self._apply()
             self._next_claim = 0.0
         if now < self._next_suspects:
             return
@@ -187,10 +192,9 @@ class Worker(Loop):
         asked = self._live.policy.concurrency
         connections.resize(asked + connections.RESERVED)
         serves = connections.serves_items()
-        offered = (asked if serves is None else min(asked, serves)) - len(
-            self.slots.stuck
-        )
-        self.slots.resize(max(1, offered))
+        if serves is not None:  # stuck threads may hold their connections
+            asked = min(asked, serves - len(self.slots.stuck))
+        self.slots.resize(max(1, asked))
 
     def _watch(self) -> None:
         """Time limits; what was claimed and has not begun; stuck threads."""
@@ -202,14 +206,18 @@ class Worker(Loop):
                 attempt.claimed.claim_id,
             )
             self.finisher.put(slots.failed_by_limit(attempt))
+            attempt.settled = True
             self._apply()
         self._hand_back(self.slots.take_back(claimed_before=clock.steady() - UNBEGUN))
         if not self._live.policy.start_workers:
             self._hand_back(self.slots.take_back())
-        if len(self.slots.stuck) > max(self.slots.offered, 1):
+        # Most end by themselves, at their next query.
+        before = clock.steady() - LOOK
+        stuck = [a for a in self.slots.stuck.copy().values() if a.deadline < before]
+        if len(stuck) > self.slots.offered:
             logger.error(
                 "more stuck threads than slots stuck=%s: ending for a fresh start",
-                len(self.slots.stuck),
+                len(stuck),
             )
             self.stop(exit_code=EXIT_STUCK)
 
@@ -232,7 +240,11 @@ class Worker(Loop):
                 return  # nothing new until it has run
         keys = known = self._known()
         asked: set[str] = set()
-        while (demand := self._demand(keys)).asks():
+        until = clock.steady() + CLAIMING
+        while self._may_claim() and (demand := self._demand(keys)).asks():
+            if clock.steady() > until:
+                self.wake()  # go on after a look at everything else
+                break
             got = claim(
                 demand, node_id=self.me.id, node=self.me.name, marks=self._marks
             )
@@ -322,7 +334,11 @@ class Worker(Loop):
     def _judge(self) -> None:
         """Others that fell silent: mark them, and take what they held."""
         if self.beat.may_judge() and node.mark_silent():
-            reclaim.reclaim(claim_timeout=self._live.policy.claim_timeout)
+            self._reclaim()
+
+    def _reclaim(self) -> None:
+        timeout = self._live.policy.claim_timeout
+        reclaim.reclaim(claim_timeout=timeout if self.beat.may_judge() else None)
 
 
 def _tune() -> None:

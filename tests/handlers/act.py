@@ -1,6 +1,6 @@
 """act: do what the item's dedup key says: "verb:argument", several with "+".
 
-sleep:SECONDS  raise:TYPE  exit:CODE  log:COUNT  query  die  hang  again:SECONDS
+sleep:SECONDS  raise:TYPE  exit:CODE  log:COUNT  query  die  hang:PAUSE  again:SECONDS
 touch:PATH  partial  nothing  wait-stopping  fork:PATH  sql:STATEMENT
 again-wrongly:LITERAL
 """
@@ -58,6 +58,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "TwoArguments": lambda: TwoArguments("a", "b"),
     "Group": lambda: ExceptionGroup("many", [ValueError(str(n)) for n in range(1000)]),
     "Nul": lambda: ValueError("a\x00b \udcd1"),
+    "Secret": lambda: ValueError("password=hunter2hunter2"),
     "Long": lambda: ValueError("x" * 50_000_000),
 }
 
@@ -89,7 +90,7 @@ def _touch(ctx: Context, argument: str) -> None:
 def _hang(ctx: Context, argument: str) -> None:
     """Ignore everything but a query."""
     while True:
-        time.sleep(0.02)
+        time.sleep(float(argument or 0.02))
         Tenant.objects.exists()
 
 

@@ -19,6 +19,7 @@ from workqueue import run as run_module
 from workqueue.attempt import Attempt, Finished
 from workqueue.finish import finish
 from workqueue.models import Node, Tenant, WorkItem
+from workqueue.slots import failed_by_limit
 
 Make = Callable[..., Attempt]
 
@@ -112,6 +113,36 @@ def test_the_same_result_under_another_finish_is_a_late_one(
     assert LateResult.objects.count() == 1
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_of_two_results_of_one_attempt_the_first_counts_and_the_other_is_late(
+    attempt: Make, me: Node, retries: int
+) -> None:
+    """Its time limit has failed it, and its thread comes back before that is stored."""
+    one, other = attempt("log:1", retry_attempts=retries), attempt("log:2")
+    close(ended(other), failed_by_limit(one), ended(one), me=me)
+    run = Run.objects.get(id=one.claimed.claim_id)
+    assert (run.outcome, run.error[:18]) == ("failed", "time limit of 3600")
+    late = LateResult.objects.get()
+    assert (late.claim_id, late.outcome) == (one.claimed.claim_id, "succeeded")
+    assert Run.objects.count() == 2
+    assert WorkItem.objects.filter(status="pending").count() == retries
+
+
+def test_a_second_result_is_a_late_one_also_after_a_lost_reply_to_the_commit(
+    attempt: Make, me: Node
+) -> None:
+    one, finish_id = attempt(), uuid4()
+    batch = (failed_by_limit(one), ended(one))
+    with (
+        patch.object(ledger, "record_late", side_effect=OperationalError("gone")),
+        pytest.raises(OperationalError),
+    ):
+        close(*batch, me=me, finish_id=finish_id)
+    close(*batch, me=me, finish_id=finish_id)
+    assert Run.objects.count() == 1
+    assert LateResult.objects.get().outcome == "succeeded"
+
+
 def test_a_failed_attempt_goes_back_as_its_row_says_and_then_ends(
     attempt: Make, me: Node
 ) -> None:
@@ -180,6 +211,31 @@ def test_a_fault_of_the_connection_is_passed_on_so_that_the_batch_is_repeated(
     assert Run.objects.count() == 1
 
 
+@pytest.mark.parametrize("lost", [2, 4])
+def test_a_halved_batch_that_loses_its_connection_makes_no_late_result(
+    attempt: Make, me: Node, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """Of the half that is good, or of the failure in place of the bad one."""
+    good, bad = attempt("log:1"), attempt("unstorable")
+    batch, finish_id, calls = (ended(good), ended(bad)), uuid4(), []
+    close_batch = finish_module._close
+
+    def flaky(*args: object, **kwargs: object) -> object:
+        calls.append(1)
+        closed = close_batch(*args, **kwargs)  # type: ignore[arg-type]
+        if len(calls) == lost:
+            raise OperationalError("the reply is lost")
+        return closed
+
+    monkeypatch.setattr(finish_module, "_close", flaky)
+    with pytest.raises(OperationalError):
+        close(*batch, me=me, finish_id=finish_id)
+    close(*batch, me=me, finish_id=finish_id)
+    assert Run.objects.count() == 2
+    assert not LateResult.objects.exists()
+    assert not WorkItem.objects.exists()
+
+
 @pytest.mark.parametrize(
     "problem",
     [
@@ -208,16 +264,21 @@ def test_whatever_a_result_makes_the_finish_raise_fails_that_result_alone(
     assert run.error.startswith("its result could not be stored: ")
 
 
-@pytest.mark.parametrize("text", ["ValueError", "Nul", "Long"])
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize("text", ["ValueError", "Nul", "Secret", "Long"])
 def test_hostile_and_endless_error_text_is_stored(
-    attempt: Make, me: Node, text: str
+    attempt: Make, me: Node, text: str, retries: int
 ) -> None:
-    close(ended(attempt(f"raise:{text}")), me=me)
+    close(ended(attempt(f"raise:{text}", retry_attempts=retries)), me=me)
     run = Run.objects.get()
+    errors = [run.error, *WorkItem.objects.values_list("last_error", flat=True)]
     assert run.outcome == "failed"
-    assert run.error.startswith("ValueError: ")
-    assert "\x00" not in run.error
-    assert len(run.error) < 100_000
+    assert len(errors) == 1 + retries
+    for error in errors:
+        assert error.startswith("ValueError: ")
+        assert "\x00" not in error
+        assert "hunter2" not in error
+        assert len(error) < 100_000
 
 
 def test_a_long_transcript_stands_in_lines_in_order(attempt: Make, me: Node) -> None:

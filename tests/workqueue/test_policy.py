@@ -38,14 +38,23 @@ def test_the_defaults_and_bounds_are_the_documented_ones(settings: Any) -> None:
     assert adjusted == ()
 
 
-@pytest.mark.parametrize(("keep_alive", "low"), [(25, 30), (600, 30), (2, 3), (10, 12)])
-def test_the_claim_timeout_may_be_three_beats_where_that_is_less_than_30_s(
+@pytest.mark.parametrize(
+    ("keep_alive", "low"), [(25, 30), (2, 3), (10, 12), (100, 120), (600, 600)]
+)
+def test_the_claim_timeout_is_three_beats_at_least_and_the_default_always_allowed(
     settings: Any, keep_alive: int, low: int
 ) -> None:
+    """With less a running item is taken from its worker before its first renewal."""
     settings.KEEP_ALIVE = timedelta(seconds=keep_alive)
-    key = policy.WORKER_NODE_CONFIGURATION.key("WORKER_CLAIM_TIMEOUT_SECONDS")
-    assert key is not None
-    assert key.low == low
+    stored = {"WORKER_CLAIM_TIMEOUT_SECONDS": low - 1}
+    with pytest.raises(InvalidValues, match=f"Enter a number from {low} to 86,400"):
+        policy.clean(stored)
+    used, [adjusted] = policy.resolve(stored)
+    assert used.claim_timeout == timedelta(seconds=low)
+    assert (adjusted.asked, adjusted.used) == (str(low - 1), str(low))
+    assert adjusted.why.startswith(f"{low - 1} is below the range.")
+    assert policy.resolve({"WORKER_CLAIM_TIMEOUT_SECONDS": low})[1] == ()
+    assert policy.clean({"WORKER_CLAIM_TIMEOUT_SECONDS": 600}) == {}
 
 
 def test_a_refused_value_is_told_with_the_range_in_the_words_of_the_screen() -> None:

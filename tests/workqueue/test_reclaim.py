@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -10,7 +11,7 @@ from audit.models import Run
 from tests import factories
 from workqueue import reclaim
 from workqueue.attempt import Attempt
-from workqueue.models import Node, WorkItem
+from workqueue.models import Node, Tenant, WorkItem
 
 Make = Callable[..., Attempt]
 TEN_MINUTES = timedelta(minutes=10)
@@ -109,13 +110,9 @@ def test_what_a_drain_gives_up_runs_again_without_being_a_suspect(
     assert Run.objects.get().error == "not finished within 20 s; returned to the queue"
 
 
-@pytest.mark.parametrize("count", [reclaim.BATCH, reclaim.BATCH + 3])
-def test_more_than_a_batch_is_reclaimed_whole(
-    acme: object, me: Node, count: int
-) -> None:
-    from uuid import uuid4
-
-    for n in range(count):
+def hold(acme: Tenant, me: Node, *, count: int) -> list[UUID]:
+    """The claims of so many executing items."""
+    return [
         factories.item(
             acme,
             "act",
@@ -124,7 +121,34 @@ def test_more_than_a_batch_is_reclaimed_whole(
             claim_id=uuid4(),
             node_id=me.id,
             trigger="call",
-        )  # type: ignore[arg-type]
+        ).claim_id
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [reclaim.BATCH, reclaim.BATCH + 3])
+def test_more_than_a_batch_is_reclaimed_whole(
+    acme: Tenant, me: Node, count: int
+) -> None:
+    hold(acme, me, count=count)
     stop(me)
     assert reclaim.reclaim(claim_timeout=TEN_MINUTES) == count
     assert Run.objects.count() == count
+
+
+def test_a_drain_gives_up_more_than_a_batch_whole(acme: Tenant, me: Node) -> None:
+    claims = hold(acme, me, count=reclaim.BATCH + 50)
+    assert reclaim.give_up(claims, reason="not finished") == len(claims)
+    back = WorkItem.objects.filter(status="pending", recoveries=0)
+    assert back.count() == len(claims)
+
+
+def test_who_may_not_judge_takes_only_what_stopped_processes_held(
+    attempt: Make, me: Node
+) -> None:
+    one = attempt()
+    WorkItem.objects.update(renewed_at=clock.now() - timedelta(minutes=11))
+    assert reclaim.reclaim(claim_timeout=None) == 0
+    assert WorkItem.objects.get().claim_id == one.claimed.claim_id
+    stop(me)
+    assert reclaim.reclaim(claim_timeout=None) == 1

@@ -56,6 +56,12 @@ def test_a_pool_that_serves_fewer_items_is_the_reason(
     )
 
 
+def test_stuck_threads_are_no_reason_where_nothing_is_reduced() -> None:
+    found = said(slots(10, stuck=1), live())
+    assert found["slots"]["why"] == ""
+    assert found["stuck"] == 1
+
+
 def test_a_value_that_got_in_by_sql_is_shown_with_what_is_used_instead() -> None:
     found = said(slots(1), live(WORKER_CONCURRENCY=-3))
     [adjusted] = found["adjusted"]

@@ -92,7 +92,8 @@ def test_a_run_over_its_limit_is_failed_with_its_stack_and_its_slot_is_replaced(
     wait_until(lambda: bench.slots.running, within=5, what="its start")
     wait_until(lambda: bench.slots.next_deadline() <= 0, within=5, what="its limit")
     assert bench.slots.over_time() == [stuck]
-    finished = failed_by_limit(stuck)
+    bench.done.append(finished := failed_by_limit(stuck))
+    stuck.settled = True
     assert finished.word == "failed"
     assert finished.error.startswith("time limit of 1 s reached")
     closed = stuck.transcript.close()
@@ -100,15 +101,30 @@ def test_a_run_over_its_limit_is_failed_with_its_stack_and_its_slot_is_replaced(
     bench.slots.resize(1)
     bench.slots.add([attempt("log:1")])
     wait_until(
-        lambda: len(bench.done) == 2,
+        lambda: len(bench.done) == 3,
         within=5,
         what="the next run, and the late end of the stuck one",
     )
     assert not bench.slots.stuck
-    assert {f.word for f in bench.done} == {
-        "failed",
-        "succeeded",
-    }  # ClaimLost at its next query
+    words = {f.error.partition(":")[0]: f.word for f in bench.done[1:]}
+    assert words == {"ClaimLost": "failed", "": "succeeded"}  # at its next query
+
+
+@pytest.mark.parametrize("how", ["over_time", "take_over"])
+def test_the_thread_of_what_was_taken_out_has_no_word_before_who_took_it(
+    bench: Bench, attempt: Make, how: str
+) -> None:
+    bench.slots.resize(1)
+    one = attempt("hang", handler="act_limited", time_limit_s=1)
+    bench.slots.add([one])
+    wait_until(lambda: bench.slots.running, within=5, what="its start")
+    wait_until(lambda: bench.slots.next_deadline() <= 0, within=5, what="its limit")
+    assert getattr(bench.slots, how)() == [one]
+    time.sleep(0.3)  # the one way to see that nothing happens; it asks every 0.02 s
+    assert not bench.done
+    one.settled = True
+    wait_until(lambda: bench.done, within=5, what="its result")
+    assert bench.done[0].error.startswith("ClaimLost")
 
 
 def test_a_median_needs_some_runs_first(bench: Bench, attempt: Make) -> None:
