@@ -75,12 +75,10 @@ def finish_ids(claim_ids: Sequence[UUID]) -> dict[UUID, UUID]:
 def attempts(
     item_id: int, *, tenants: frozenset[int] | None = None, around: int | None = None
 ) -> tuple[RunRow, ...]:
-    """The attempts of an item that ended, first to last: ATTEMPTS at most, the newest.
+    """The newest ATTEMPTS of an item that ended, or those around this number; first to last.
 
-    `around`: those before and after the attempt of this number instead; an item that
-    goes on where it stopped has thousands. The index leaves out first attempts that
-    succeeded, which nearly all runs are. An item that ran again after one is completed
-    from its tenant's runs of that time.
+    The index leaves out first attempts that succeeded, which nearly all runs are. An
+    item that ran again after one is completed from its tenant's runs of that time.
     """
     indexed = Q(attempt__gt=1) | ~Q(outcome=Run.Outcome.SUCCEEDED)
     found = _scoped(Run.objects.filter(indexed, item_id=item_id), tenants)
@@ -94,9 +92,8 @@ def attempts(
         rows += mine.exclude(indexed).filter(
             finished_at__range=(first.enqueued_at - BEFORE_CLAIM, first.finished_at)
         )
-    return tuple(
-        _run(row) for row in sorted(rows, key=lambda row: (row.finished_at, row.id))
-    )
+    rows.sort(key=lambda row: (row.finished_at, row.id))
+    return tuple(map(_run, rows))
 
 
 def runs(
