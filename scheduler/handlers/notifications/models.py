@@ -290,10 +290,11 @@ class Notification(models.Model):
             finished_at=DatabaseNow(),
         )
 
-    def deferred(self, error: str, *, delay: timedelta) -> bool:
-        """Again after `delay`."""
+    def deferred(self, error: str, *, attempts: int, delay: timedelta) -> bool:
+        """Again after `delay`; so many attempts count."""
         return self._settle(
             state=self.State.PENDING,
+            attempts=attempts,
             last_error=gate(error, limit=ERROR_LIMIT),
             next_attempt_at=DatabaseNow() + delay,
         )
