@@ -146,7 +146,7 @@ def email(value: str) -> dict[str, Any]:
     timeout = parse_qs(parts.query).get("timeout", ["10"])[0]
     usual = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
     return {
-        "BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "BACKEND": "scheduler.handlers.notifications.channels.smtp.Backend",
         "OPTIONS": {
             "host": parts.hostname,
             "port": port or usual[parts.scheme],

@@ -20,7 +20,7 @@ TIMETABLE: tuple[Handler, ...] = (
         title="Notification Handler",
         purpose="Sends the notifications that are due, through each tenant's channels.",
         cadence="15s",
-        time_limit=timedelta(minutes=5),
+        time_limit=timedelta(minutes=12),
     ),
     Handler(
         key="archival.apply_policies",

@@ -1,7 +1,8 @@
 """claim: due rows of a channel -> this run, a batch at a time.
 
-A claim ends by itself after LEASE, so a process that dies leaves nothing behind; what
-is being sent slowly is renewed. Every later write of the attempt matches the claim id.
+A claim ends by itself after LEASE, so a process that dies leaves nothing behind; the
+row that is being sent is held for longer. Every later write of the attempt matches the
+claim id.
 """
 
 from collections.abc import Iterable
@@ -39,12 +40,11 @@ def take(channel: Channel, *, claim_id: UUID, limit: int) -> list[Notification]:
     return list(mine.select_related("tenant").order_by("id")) if ids else []
 
 
-def renew(rows: Iterable[Notification], *, claim_id: UUID) -> set[int]:
-    """Keep the claim of what has not been sent yet. Returns the ids that are still ours."""
-    until = DatabaseNow() + sql.LEASE
-    mine = _mine(rows, claim_id=claim_id)
-    mine.update(claimed_until=until, next_attempt_at=until)
-    return set(mine.values_list("pk", flat=True))
+def hold(row: Notification, *, claim_id: UUID) -> bool:
+    """Keep the row while it is being sent. False: it is not ours any more."""
+    until = DatabaseNow() + sql.HELD
+    mine = _mine([row], claim_id=claim_id)
+    return mine.update(claimed_until=until, next_attempt_at=until) == 1
 
 
 def hand_back(

@@ -32,6 +32,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         strip=False,
         max_length=1_000,
+        validators=[border.CREDENTIAL],
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     forget_secret = forms.BooleanField(

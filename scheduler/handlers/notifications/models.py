@@ -138,6 +138,20 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
         """Those that nobody will send any more, unless an operator says so."""
         return self.exclude(finished_at=None)
 
+    def retriable(self) -> "NotificationQuerySet":
+        """Those that an operator may have sent again."""
+        return self._at_rest("pending", "failed", "suppressed")
+
+    def suppressible(self) -> "NotificationQuerySet":
+        """Those that an operator may keep from being sent."""
+        return self._at_rest("pending", "failed")
+
+    def _at_rest(self, *states: str) -> "NotificationQuerySet":
+        # A send that died leaves its row claimed, and a channel that was disabled
+        # meanwhile has no run that would take it up.
+        died = Q(state="sending", claimed_until__lte=DatabaseNow(once=True))
+        return self.filter(died | Q(state__in=states))
+
 
 class Notification(models.Model):
     """One message to one recipient through one channel."""
@@ -267,19 +281,19 @@ class Notification(models.Model):
             finished_at=DatabaseNow(),
         )
 
-    def deferred(self, error: str, *, delay: timedelta) -> bool:
-        """Again after `delay`."""
+    def deferred(self, error: str, *, attempts: int, delay: timedelta) -> bool:
+        """Again after `delay`; so many attempts count."""
         return self._settle(
             state=self.State.PENDING,
+            attempts=attempts,
             last_error=gate(error, limit=ERROR_LIMIT),
             next_attempt_at=DatabaseNow() + delay,
         )
 
     def retry(self) -> bool:
         """Send it with the next run, from the first attempt. False: it is sent, or being sent."""
-        may = [self.State.PENDING, self.State.FAILED, self.State.SUPPRESSED]
         return self._move(
-            may,
+            Notification.objects.retriable(),
             state=self.State.PENDING,
             attempts=0,
             next_attempt_at=DatabaseNow(),
@@ -289,7 +303,7 @@ class Notification(models.Model):
     def suppress(self) -> bool:
         """Do not send it. False: it is sent, being sent, or suppressed already."""
         return self._move(
-            [self.State.PENDING, self.State.FAILED],
+            Notification.objects.suppressible(),
             state=self.State.SUPPRESSED,
             next_attempt_at=None,
             finished_at=DatabaseNow(),
@@ -301,10 +315,8 @@ class Notification(models.Model):
         )
         return mine.update(claimed_until=None, **values) == 1
 
-    def _move(self, may: list["Notification.State"], **values: object) -> bool:
-        return (
-            Notification.objects.filter(pk=self.pk, state__in=may).update(**values) == 1
-        )
+    def _move(self, may: NotificationQuerySet, **values: object) -> bool:
+        return may.filter(pk=self.pk).update(claimed_until=None, **values) == 1
 
 
 class WebNotificationQuerySet(models.QuerySet["WebNotification"]):

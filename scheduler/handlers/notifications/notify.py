@@ -7,13 +7,14 @@ said. Telling again with the same `dedupe_key` adds nothing.
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Q
 
 from audit.clock import DatabaseNow
-from audit.text import gate, gate_json
+from audit.text import cut, gate, gate_json, visible
 from scheduler.handlers.notifications.models import Channel, Notification
 from workqueue.models import Membership, Tenant
 
@@ -21,6 +22,7 @@ LONGEST_KEY = 200  # characters, of the column
 LONGEST_LINE = (
     2_000  # characters of a recipient or a subject; channels bound them further
 )
+LEADING = ("reply_to", "template")  # of a payload; never masked, as the recipient
 ADMINS = "admins"  # name of the channel that notify_admins makes
 
 
@@ -48,12 +50,14 @@ def notify(
         tenant_id=channel.tenant_id,
         channel=channel,
         event_id=event_id,
-        recipient=gate(recipient, limit=LONGEST_LINE),
+        # What leads the message somewhere, or tells it from another, is never masked: a
+        # user's name that is a password somewhere else would become nobody's.
+        recipient=cut(visible(recipient), limit=LONGEST_LINE),
         subject=gate(subject, limit=LONGEST_LINE),
         body_text=gate(body_text),
         body_html=gate(body_html),
-        payload=gate_json(dict(payload or {})),
-        dedupe_key=_bounded(gate(dedupe_key)),
+        payload=_payload(payload or {}),
+        dedupe_key=_bounded(visible(dedupe_key)),
         state=state,
         next_attempt_at=None if muted else (not_before or DatabaseNow()),
         created_at=DatabaseNow(),
@@ -93,14 +97,25 @@ def admins_of(tenant: Tenant) -> list[User]:
 
 
 def _admins_channel(tenant: Tenant) -> Channel:
-    """The tenant's web channel, made where there is none."""
-    web = Channel.objects.filter(tenant=tenant, kind=Channel.Kind.WEB)
+    """The tenant's web channel, made where none is enabled."""
+    own = Channel.objects.filter(tenant=tenant)
+    web = own.filter(kind=Channel.Kind.WEB, is_enabled=True)
     if found := web.order_by("id").first():
         return found
+    taken = set(own.filter(name__startswith=ADMINS).values_list("name", flat=True))
+    names = (f"{ADMINS} {number}" if number > 1 else ADMINS for number in count(1))
     made, _ = Channel.objects.get_or_create(
-        tenant=tenant, name=ADMINS, defaults={"kind": Channel.Kind.WEB}
+        tenant=tenant,
+        name=next(name for name in names if name not in taken),
+        defaults={"kind": Channel.Kind.WEB},
     )
     return made
+
+
+def _payload(payload: Mapping[str, Any]) -> Any:
+    return gate_json(dict(payload)) | {
+        name: visible(str(payload[name])) for name in LEADING if payload.get(name)
+    }
 
 
 def _bounded(key: str) -> str:

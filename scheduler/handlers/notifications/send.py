@@ -6,9 +6,10 @@ would send what could not be recorded, and all of that would go out again.
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Never
 
 from audit import clock, words
 from scheduler.handlers.notifications import back_off, claim, disable, render, sql
@@ -19,11 +20,13 @@ from workqueue.exceptions import ClaimLost
 
 logger = logging.getLogger(__name__)
 
-RENEW_AFTER = sql.LEASE / 2
-LOSSES = 2  # connections lost in one batch before the rest waits
+LOSSES = 2  # connections lost in a row; one more, and the rest waits
 SHORTEST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(hours=1)
-END_BEFORE = timedelta(seconds=60)  # the deadline of the run: what one message may take
+END_BEFORE = sql.HELD + timedelta(minutes=1)  # the deadline of the run, for what began
+
+
+type Policy = Callable[[int], back_off.Next | None]
 
 
 class _Reopen(Exception):
@@ -38,9 +41,8 @@ class _Batch:
     channel: Channel
     endpoint: border.Endpoint
     waiting: deque[Notification]
-    claimed_at: float  # steady seconds
     sent: int = 0
-    losses: int = 0  # of connections
+    losses: int = 0  # of connections, since a message went through
 
 
 def send(ctx: Context, *, channel: Channel, batch: Sequence[Notification]) -> bool:
@@ -50,7 +52,6 @@ def send(ctx: Context, *, channel: Channel, batch: Sequence[Notification]) -> bo
         channel=channel,
         endpoint=channel.endpoint(),
         waiting=deque(batch),
-        claimed_at=clock.steady(),
     )
     ctx.tally.seen += len(batch)
     going = True
@@ -65,11 +66,12 @@ def send(ctx: Context, *, channel: Channel, batch: Sequence[Notification]) -> bo
 
 def _through_one_connection(job: _Batch) -> bool:
     """Send until no row or no connection is left. False: stop."""
+    if _stopped(job):  # connecting may take its time as well
+        return False
     try:
         with border.opened(job.endpoint) as deliver:
             while job.waiting:
-                if reason := _must_stop(job):
-                    _hand_back(job, reason)
+                if _stopped(job):
                     return False
                 _one(job, deliver)
         return True
@@ -90,64 +92,70 @@ def _through_one_connection(job: _Batch) -> bool:
 
 def _one(job: _Batch, deliver: border.Deliver) -> None:
     """Send the row in hand and write what became of it, whatever that is."""
-    row = _keep_claim(job)
-    if row is None:
+    row = job.waiting[0]
+    if not claim.hold(row, claim_id=job.ctx.claim_id):
+        _gone(job)
         return
     try:
         provider_id = deliver(render.message(row, endpoint=job.endpoint))
     except (ClaimLost, border.RateLimited, border.Broken):
         raise
     except border.Unreachable as problem:
-        _not_taken(job, str(problem), again=True)
-        job.losses += 1
-        # The row that the connection was lost over has its back-off, like any other.
-        if job.losses <= LOSSES:
-            raise _Reopen from problem
-        raise
-    except (border.Refused, border.Deferred) as problem:
-        _not_taken(job, str(problem), again=isinstance(problem, border.Deferred))
+        # Where others go through it is this one's fault, and must not cost for ever.
+        _not_taken(job, problem, back_off.counted if job.sent else back_off.outage)
+        _lost(job, problem)
+    except border.PerhapsTaken as problem:
+        _not_taken(job, problem, back_off.once_more)
+        _lost(job, problem)
+    except border.Deferred as problem:
+        _not_taken(job, problem, back_off.counted)
+    except border.Refused as problem:
+        _not_taken(job, problem, back_off.never)
     except Exception as problem:  # ours or the module's fault; this row only
         _unexpected(job, problem)
     else:
         _written(job.waiting.popleft(), ok=row.sent(provider_id))
         job.sent += 1
+        job.losses = 0
         job.ctx.tally.changed += 1
 
 
-def _keep_claim(job: _Batch) -> Notification | None:
-    """The row in hand, its claim renewed where it has got old. None: all were taken from us."""
-    if clock.steady() - job.claimed_at > RENEW_AFTER.total_seconds():
-        job.claimed_at = clock.steady()
-        mine = claim.renew(job.waiting, claim_id=job.ctx.claim_id)
-        gone = [row for row in job.waiting if row.pk not in mine]
-        if gone:
-            logger.warning(
-                "%s: %s claimed by another run meanwhile", job.endpoint.label, len(gone)
-            )
-            job.ctx.tally.skipped += len(gone)
-            job.waiting = deque(row for row in job.waiting if row.pk in mine)
-    return job.waiting[0] if job.waiting else None
+def _lost(job: _Batch, problem: Exception) -> Never:
+    """The connection is gone: a new one for the next row, or none for now."""
+    job.losses += 1
+    if job.losses <= LOSSES:
+        raise _Reopen from problem
+    raise border.Unreachable(str(problem)) from problem
 
 
-def _must_stop(job: _Batch) -> str:
-    """Why no further message may be started now; "" if one may."""
-    if job.ctx.stopping():
-        return "the process drains or the claim is lost"
-    if clock.now() > job.ctx.deadline - END_BEFORE:
-        return "the time limit of the run is near"
-    return ""
-
-
-def _not_taken(job: _Batch, error: str, *, again: bool) -> None:
-    """Count and settle the row in hand."""
+def _gone(job: _Batch) -> None:
+    """The row in hand is not ours any more."""
     row = job.waiting.popleft()
-    delay = _settle_failure(row, error, again=again)
-    if delay is not None:
-        then = (
-            f"attempt {row.attempts} of {MAX_ATTEMPTS}, next in {words.duration(delay)}"
-        )
+    logger.warning("notification %s was claimed by another run meanwhile", row.pk)
+    job.ctx.tally.skipped += 1
+
+
+def _stopped(job: _Batch) -> bool:
+    """Leave the rest to another run where no further message may be started now."""
+    if job.ctx.stopping():
+        _hand_back(job, "the process drains or the claim is lost")
+        return True
+    if clock.now() > job.ctx.deadline - END_BEFORE:
+        _hand_back(job, "the time limit of the run is near")
+        return True
+    return False
+
+
+def _not_taken(job: _Batch, problem: Exception, policy: Policy) -> None:
+    """Count and settle the row in hand."""
+    row, error = job.waiting.popleft(), str(problem)
+    if again := _settle_failure(row, error, policy):
+        wait = words.duration(again.delay)
+        then = f"attempt {again.attempts} of {MAX_ATTEMPTS}, next in {wait}"
+    elif policy is back_off.never:
+        then = "not retried"
     else:
-        then = "not retried" if not again else f"failed after {row.attempts} attempts"
+        then = f"failed after {row.attempts} attempts"
     line = f"notification {row.pk} to {words.shown(row.recipient, limit=80)}: {error}, {then}"
     _count(job, line, rows=1)
 
@@ -155,7 +163,8 @@ def _not_taken(job: _Batch, error: str, *, again: bool) -> None:
 def _unexpected(job: _Batch, problem: Exception) -> None:
     """Settle the row in hand as after any failure; the traceback goes to the transcript."""
     row = job.waiting.popleft()
-    _settle_failure(row, f"{type(problem).__name__}: {text_of(problem)}")
+    error = f"{type(problem).__name__}: {text_of(problem)}"
+    _settle_failure(row, error, back_off.counted)
     job.ctx.tally.seen -= 1  # record() counts it, and the batch has been counted
     with job.ctx.record("notification", row.pk):
         raise problem
@@ -166,7 +175,7 @@ def _leave(job: _Batch, error: str) -> None:
     rows = list(job.waiting)
     job.waiting.clear()
     for row in rows:
-        _settle_failure(row, error)
+        _settle_failure(row, error, back_off.outage)
     _count(job, f"{job.endpoint.label}: {error}", rows=len(rows))
 
 
@@ -199,15 +208,14 @@ def _hand_back(job: _Batch, reason: str) -> None:
 
 
 def _settle_failure(
-    row: Notification, error: str, *, again: bool = True
-) -> timedelta | None:
-    """Back to waiting, and after how long; None: it is failed now."""
-    if not again or row.attempts >= MAX_ATTEMPTS:
+    row: Notification, error: str, policy: Policy
+) -> back_off.Next | None:
+    """Back to waiting for what the policy says; None: it is failed now."""
+    if again := policy(row.attempts):
+        _written(row, ok=row.deferred(error, **again._asdict()))
+    else:
         _written(row, ok=row.failed(error))
-        return None
-    delay = back_off.delay(row.attempts)
-    _written(row, ok=row.deferred(error, delay=delay))
-    return delay
+    return again
 
 
 def _count(job: _Batch, line: str, *, rows: int) -> None:

@@ -5,7 +5,8 @@ but nobody retries it. Works for a disabled or paused channel too: that is when 
 operator wants to know. The channel's count of failures is left alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from audit import clock, ledger
 from audit.clock import DatabaseNow
@@ -14,10 +15,12 @@ from scheduler.handlers.notifications.channels import border
 from scheduler.handlers.notifications.models import Channel, Notification
 from workqueue.context import text_of
 
+PATIENCE = timedelta(seconds=20)  # somebody is looking at a page that loads
 SAID = (
     border.Refused,
     border.Deferred,
     border.Unreachable,
+    border.PerhapsTaken,
     border.Broken,
     border.RateLimited,
 )
@@ -36,7 +39,7 @@ def send_test(channel: Channel, *, recipient: str, who: str) -> Answer:
     row = _row(channel, recipient=recipient, who=who)
     error = ""
     try:
-        endpoint = channel.endpoint()
+        endpoint = replace(channel.endpoint(), patience=PATIENCE)
         with border.opened(endpoint) as deliver:
             row.sent(deliver(render.message(row, endpoint=endpoint)))
     except SAID as problem:
@@ -69,7 +72,7 @@ def _row(channel: Channel, *, recipient: str, who: str) -> Notification:
         state=Notification.State.SENDING,
         attempts=1,
         claim_id=claim_id,
-        next_attempt_at=DatabaseNow() + sql.LEASE,
-        claimed_until=DatabaseNow() + sql.LEASE,
+        next_attempt_at=DatabaseNow() + sql.HELD,
+        claimed_until=DatabaseNow() + sql.HELD,
         created_at=DatabaseNow(),
     )

@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
-LEASE = timedelta(seconds=120)  # far above what one message may take
+LEASE = timedelta(seconds=120)
+HELD = timedelta(
+    minutes=6
+)  # the row that is being sent: above what one message may take
 
 _NOW = "COALESCE(%(now)s::timestamptz, clock_timestamp())"
 

@@ -91,8 +91,8 @@ def notification(request: HttpRequest, pk: int) -> HttpResponse:
             for verb, right in MAY.items()
         },
         can={
-            "retry": row.state in {"pending", "failed", "suppressed"},
-            "suppress": row.state in {"pending", "failed"},
+            "retry": scoped(request).retriable().filter(pk=pk).exists(),
+            "suppress": scoped(request).suppressible().filter(pk=pk).exists(),
         },
     )
 

@@ -6,14 +6,20 @@ Both `opened` and `deliver` raise only what stands below; anything else counts a
 fault of that one message. They are called outside any transaction.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 from django import forms
+from django.core.validators import RegexValidator
+
+from audit.text import as_text
+
+logger = logging.getLogger(__name__)
 
 # Kind -> module, imported on first use. A kind that is not here is neither offered
 # nor claimed: its rows wait until a release brings the module.
@@ -21,6 +27,11 @@ MODULES = {
     "email": "scheduler.handlers.notifications.channels.email",
     "web": "scheduler.handlers.notifications.channels.web",
 }
+
+
+# For what the other side says of a message that it has in full. Whoever gives up earlier
+# sends again what was perhaps taken; meanwhile a thread is held.
+PATIENCE = timedelta(minutes=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,7 @@ class Endpoint:
     config: Mapping[str, Any]
     secret: str = field(repr=False)  # "": none
     fault: str = ""  # why it cannot be used as it stands; "": it can
+    patience: timedelta = PATIENCE
 
     @property
     def label(self) -> str:
@@ -54,6 +66,12 @@ class Message:
     url: str  # "": none
     reply_to: str  # "": the channel's
 
+
+# Of a user or a secret, in forms: what the ways out can carry.
+CREDENTIAL = RegexValidator(
+    r"^[ -~]*\Z",
+    "Only letters without accents, digits and the signs of ASCII can be sent.",
+)
 
 type Deliver = Callable[[Message], str]  # returns the provider's id for it
 
@@ -79,6 +97,10 @@ class Unreachable(Exception):
     """Nobody answers, or the connection was lost."""
 
 
+class PerhapsTaken(Exception):
+    """The other side had the whole message when the connection was lost."""
+
+
 class Broken(Exception):
     """Nothing goes through this channel until its configuration changes."""
 
@@ -92,11 +114,26 @@ class RateLimited(Exception):
         self.pause = pause
 
 
-def opened(endpoint: Endpoint) -> AbstractContextManager[Deliver]:
-    """The endpoint's module, ready to send. Raises Unreachable, Broken or RateLimited."""
+@contextmanager
+def opened(endpoint: Endpoint) -> Iterator[Deliver]:
+    """The endpoint's module, ready to send. Raises Unreachable, Broken or RateLimited.
+
+    Whatever else the module raises on opening is a fault of this channel: the tenant's
+    others are still served.
+    """
     if endpoint.fault:
         raise Broken(endpoint.fault)
-    return module(endpoint.kind).opened(endpoint)
+    with ExitStack() as stack:
+        try:
+            deliver = stack.enter_context(module(endpoint.kind).opened(endpoint))
+        except (Unreachable, Broken, RateLimited):
+            raise
+        except Exception as problem:
+            logger.exception("%s cannot be opened", endpoint.label)
+            raise Broken(
+                f"it cannot be opened: {type(problem).__name__}: {as_text(problem)}"
+            ) from problem
+        yield deliver
 
 
 def module(kind: str) -> Module:

@@ -20,12 +20,12 @@ from django.core.mail import (
     mailers,
 )
 from django.core.mail.backends.base import BaseEmailBackend
-from django.core.mail.backends.smtp import EmailBackend
 from django.core.validators import validate_email
 from django.utils.html import linebreaks
 
-from scheduler.handlers.notifications.channels import smtp_replies
+from scheduler.handlers.notifications.channels import smtp, smtp_replies
 from scheduler.handlers.notifications.channels.border import (
+    CREDENTIAL,
     Broken,
     Deferred,
     Deliver,
@@ -42,12 +42,22 @@ LONGEST_ADDRESS = 254  # characters, RFC 5321
 LONGEST_SUBJECT = 250  # characters
 
 
+def _host_is_sound(text: str) -> None:
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        raise ValidationError(
+            "This is no host name: give one like mail.example.com."
+        ) from None
+
+
 class ConfigForm(forms.Form):
     """Where and as whom; everything may be empty: then the installation's own."""
 
     host = forms.CharField(
         required=False,
         max_length=253,
+        validators=[_host_is_sound],
         help_text="Empty: the installation's mail server.",
     )
     port = forms.IntegerField(
@@ -61,7 +71,10 @@ class ConfigForm(forms.Form):
         choices=[("", "None"), ("starttls", "STARTTLS"), ("tls", "TLS")],
     )
     user = forms.CharField(
-        required=False, max_length=255, help_text="Empty: no authentication."
+        required=False,
+        max_length=255,
+        validators=[CREDENTIAL],
+        help_text="Empty: no authentication.",
     )
     from_address = forms.EmailField(
         required=False,
@@ -77,6 +90,8 @@ def opened(endpoint: Endpoint) -> Iterator[Deliver]:
     """Connect, greet, secure, log in. Raises Unreachable or Broken."""
     sender = _sender(endpoint)
     connection = _connection(endpoint)
+    if isinstance(connection, smtp.Backend):
+        connection.patience = endpoint.patience
     try:
         with smtp_replies.read_at_opening(_where(connection)):
             connection.open()
@@ -92,16 +107,12 @@ def _connection(endpoint: Endpoint) -> BaseEmailBackend:
     config = endpoint.config
     if not (host := config.get("host")):
         try:
-            connection = mailers.default
+            return mailers.default
         except InvalidMailer as problem:
             raise Broken(f"the installation's mail server: {problem}") from problem
-        # A server that says nothing must not keep the slot.
-        if getattr(connection, "timeout", TIMEOUT) is None:
-            connection.timeout = TIMEOUT  # type: ignore[attr-defined]
-        return connection
     security = config.get("security")
     try:
-        return EmailBackend(
+        return smtp.Backend(
             alias=f"channel {endpoint.name}",  # without one Django reads its old settings
             host=str(host),
             port=int(config["port"]) if config.get("port") else None,

@@ -6,9 +6,11 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scheduler.handlers.notifications.channels import smtp
 from scheduler.handlers.notifications.channels.border import (
     Broken,
     Deferred,
+    PerhapsTaken,
     Refused,
     Unreachable,
 )
@@ -25,6 +27,9 @@ def read_at_opening(where: str) -> Iterator[None]:
     try:
         yield
     except smtplib.SMTPResponseException as problem:
+        if not 400 <= problem.smtp_code < 600:
+            # Whoever may test a channel must not read what any port of the network says.
+            raise Broken(f"no mail server answers at {where}") from problem
         said = _said(problem.smtp_code, problem.smtp_error)
         if isinstance(problem, smtplib.SMTPAuthenticationError):
             said = f"{where} does not let this user in: {said}"
@@ -37,6 +42,11 @@ def read_at_opening(where: str) -> Iterator[None]:
         raise Broken(f"{where}: {problem}") from problem
     except OSError as problem:  # SMTPException is one too
         raise _of_connection(problem, where) from problem
+    except ValueError:
+        # Its text would tell a letter of the password and where it stands.
+        raise Broken(
+            f"{where}: host, user or password has characters that cannot be sent"
+        ) from None
 
 
 @contextmanager
@@ -44,6 +54,11 @@ def read_at_sending(where: str) -> Iterator[None]:
     """Around one message."""
     try:
         yield
+    except smtp.PerhapsTaken as problem:
+        raise PerhapsTaken(
+            f"{_of_silence(problem.__cause__, where)} after it had the whole message:"
+            " it was perhaps delivered"
+        ) from problem
     except smtplib.SMTPRecipientsRefused as problem:
         code, text = next(iter(problem.recipients.values()))
         raise _of_message(code, text) from problem
@@ -76,6 +91,13 @@ def _by_class(
     return ever(said) if 500 <= code < 600 else now(said)
 
 
+def _of_silence(problem: BaseException | None, where: str) -> str:
+    """What came instead of a reply."""
+    if isinstance(problem, OSError):
+        return str(_of_connection(problem, where))
+    return f"no reply of a mail server from {where}"
+
+
 def _of_connection(problem: OSError, where: str) -> Exception:
     """Nobody there, or gone. Only a certificate that is not trusted does not end by itself."""
     if isinstance(problem, ssl.SSLCertVerificationError):
@@ -97,6 +119,8 @@ def _of_connection(problem: OSError, where: str) -> Exception:
 
 
 def _said(code: int, text: bytes | str) -> str:
-    """'550 5.1.1 no such user', whatever bytes came."""
+    """'550 5.1.1 no such user', whatever bytes came; nothing of what is no reply."""
+    if code < 0:
+        return "no reply of a mail server"
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     return f"{code} {one_line(words, limit=LONGEST_REPLY)}"

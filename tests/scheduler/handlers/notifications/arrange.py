@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 
 
 def context(of: Tenant, **values: Any) -> Context:
-    """An attempt of notifications.deliver for the tenant, five minutes before its limit."""
+    """An attempt of notifications.deliver for the tenant, twelve minutes before its limit."""
     now = clock.now()
     given: dict[str, Any] = {
         "key": "notifications.deliver",
@@ -30,7 +30,7 @@ def context(of: Tenant, **values: Any) -> Context:
         "trigger": "slot",
         "attempt": 1,
         "claim_id": clock.uuid7(),
-        "deadline": now + timedelta(minutes=5),
+        "deadline": now + timedelta(minutes=12),
         "stopping": lambda: False,
         "progress": lambda _: None,
     }

@@ -28,6 +28,8 @@ class MailServer:
     after: Callable[[str], None] = lambda _: (
         None
     )  # called when one was taken, before the reply
+    hangs_up: bool = False  # once it has taken a message, without a word
+    most: int = 1_000  # messages of a connection; then 421
     connections: int = 0
     tried: list[str] = field(default_factory=list)  # recipients, refused ones too
 
@@ -44,7 +46,6 @@ class MailServer:
         hostname: str,
         responses: list[str],
     ) -> list[str]:
-        self.connections += 1
         session.host_name = hostname
         return responses
 
@@ -53,6 +54,9 @@ class MailServer:
     ) -> str:
         if reply := self.senders.get(address):
             return reply
+        session.messages = getattr(session, "messages", 0) + 1
+        if session.messages > self.most:
+            return "421 4.7.0 too many messages"
         envelope.mail_from = address
         envelope.mail_options.extend(options)
         return "250 OK"
@@ -74,6 +78,8 @@ class MailServer:
         )
         self.taken.append((envelope.rcpt_tos, mail))
         self.after(envelope.rcpt_tos[0])
+        if self.hangs_up:
+            server.transport.abort()
         return "250 OK"
 
     def authenticate(
@@ -123,6 +129,7 @@ class _Listener:
                 self.server, hostname="mail.example.com", loop=self.loop, **more
             )
         self.protocols.append(made)
+        self.server.connections += 1
         return made
 
     async def _close(self) -> None:

@@ -59,7 +59,7 @@ def test_a_channel_paused_meanwhile_gives_nothing() -> None:
     assert claim.take(channel, claim_id=clock.uuid7(), limit=10) == []
 
 
-def test_a_renewed_claim_lasts_and_says_what_is_still_ours() -> None:
+def test_a_row_that_is_held_is_not_taken_while_its_message_may_be_on_its_way() -> None:
     channel = email(factories.tenant())
     due(channel)
     due(channel)
@@ -67,14 +67,12 @@ def test_a_renewed_claim_lasts_and_says_what_is_still_ours() -> None:
     mine, lost = claim.take(channel, claim_id=me, limit=10)
     Notification.objects.filter(pk=lost.pk).update(claim_id=clock.uuid7())
 
-    with clock.at(clock.now() + timedelta(seconds=90)):
-        assert claim.renew([mine, lost], claim_id=me) == {mine.pk}
+    assert claim.hold(mine, claim_id=me)
+    assert not claim.hold(lost, claim_id=me)
 
-    before = mine.claimed_until
-    mine.refresh_from_db()
-    assert mine.claimed_until is not None
-    assert before is not None
-    assert mine.claimed_until > before + timedelta(seconds=60)
+    with clock.at(clock.now() + sql.LEASE + timedelta(seconds=1)):
+        taken = claim.take(channel, claim_id=clock.uuid7(), limit=10)
+    assert [row.pk for row in taken] == [lost.pk]
 
 
 def test_what_is_handed_back_counts_no_attempt() -> None:

@@ -10,6 +10,7 @@ from django.db import connection
 from audit import clock
 from scheduler.handlers.notifications import deliver, send, sql
 from scheduler.handlers.notifications.channels import border
+from scheduler.handlers.notifications.channels import email as channel_module
 from scheduler.handlers.notifications.models import Channel, Notification
 from tests import factories
 from tests.scheduler.handlers.notifications.arrange import (
@@ -65,7 +66,7 @@ def test_a_failed_write_ends_the_run_so_that_at_most_one_message_repeats(
 
     Notification.objects.filter(state="sending").update(
         next_attempt_at=clock.now() - timedelta(seconds=1)
-    )  # two minutes later
+    )  # six minutes later
     deliver.run(context(acme))
 
     assert set(Notification.objects.values_list("state", flat=True)) == {"sent"}
@@ -102,7 +103,7 @@ def test_a_worker_killed_after_sending_repeats_that_one_message_only(
     states = Notification.objects.order_by("pk").values_list("state", flat=True)
     assert list(states) == ["sent", "sent", "sending", "sending", "sending"]
 
-    with clock.at(clock.now() + sql.LEASE + timedelta(seconds=1)):
+    with clock.at(clock.now() + sql.HELD + timedelta(seconds=1)):
         deliver.run(context(acme))
 
     counts = [smtp.recipients.count(row.recipient) for row in rows]
@@ -229,7 +230,7 @@ def test_near_its_time_limit_a_run_hands_the_rest_back(smtp: MailServer) -> None
 
     row.refresh_from_db()
     assert (outcome.skipped, row.state, row.attempts) == (1, "pending", 0)
-    assert not smtp.taken
+    assert not smtp.connections  # connecting may take its time as well
 
 
 def test_a_lost_connection_costs_its_message_and_the_next_ones_have_a_new_one(
@@ -263,6 +264,157 @@ def test_a_server_that_loses_every_connection_is_left_alone_for_now(
     assert set(Notification.objects.values_list("state", "attempts")) == {
         ("pending", 1)
     }
+
+
+def test_a_message_that_was_perhaps_taken_goes_once_more_an_hour_later_and_no_more(
+    smtp: MailServer,
+) -> None:
+    acme = factories.tenant()
+    row = due(email(acme, smtp))
+    smtp.hangs_up = True
+    before = clock.now()
+
+    for _ in range(10):
+        deliver.run(context(acme))
+        row.refresh_from_db()
+        if row.next_attempt_at is None:
+            break
+        assert row.next_attempt_at - before > timedelta(minutes=59)
+        assert row.last_error.endswith("it was perhaps delivered")
+        make_due(row)
+
+    assert (row.state, row.attempts, len(smtp.taken)) == ("failed", 8, 2)
+    assert row.last_error == (
+        f"127.0.0.1:{smtp.port} closed the connection after it had the whole message:"
+        " it was perhaps delivered"
+    )
+
+
+def test_a_server_that_is_down_for_however_long_fails_no_message() -> None:
+    acme = factories.tenant()
+    channel = email(acme)
+    rows = [due(channel), due(channel, attempts=7)]
+
+    for _ in range(20):
+        before = clock.now()
+        deliver.run(context(acme))
+        for row in rows:
+            row.refresh_from_db()
+            assert row.state == "pending"
+            assert row.next_attempt_at is not None
+            assert row.next_attempt_at - before < timedelta(minutes=10)
+        make_due(*rows)
+    assert [row.attempts for row in rows] == [5, 7]
+
+    # When it is back, what it says of a message has attempts left.
+    with running(MailServer()) as server:
+        server.replies["anna@example.com"] = "451 4.7.1 greylisted"
+        channel.config["port"] = server.port
+        channel.save()
+        deliver.run(context(acme))
+        rows[0].refresh_from_db()
+        assert (rows[0].state, rows[0].attempts) == ("pending", 6)
+        server.replies.clear()
+        make_due(rows[0])
+        deliver.run(context(acme))
+        rows[0].refresh_from_db()
+        assert rows[0].state == "sent"
+
+
+def test_a_channel_that_nobody_gets_through_fails_no_message() -> None:
+    acme = factories.tenant()
+    channel = email(acme, config={"from_address": "nobody"})
+    row = due(channel, attempts=7)
+
+    for _ in range(4):
+        make_due(row)
+        deliver.run(context(acme))
+
+    row.refresh_from_db()
+    assert (row.state, row.attempts) == ("pending", 7)
+
+
+def test_a_message_that_loses_the_connection_where_others_go_through_ends(
+    smtp: MailServer,
+) -> None:
+    acme = factories.tenant()
+    smtp.replies["bad@example.com"] = "421 4.3.2 I do not like this one"
+    channel = email(acme, smtp)
+    good, bad = due(channel), due(channel, "bad@example.com", attempts=7)
+
+    deliver.run(context(acme))
+
+    good.refresh_from_db()
+    bad.refresh_from_db()
+    assert (good.state, bad.state, bad.attempts) == ("sent", "failed", 8)
+
+
+def test_a_server_that_takes_few_messages_of_a_connection_gets_them_all(
+    smtp: MailServer,
+) -> None:
+    smtp.most = 3
+    acme = factories.tenant()
+    channel = email(acme, smtp)
+    for number in range(20):
+        due(channel, f"r{number}@example.com")
+
+    outcome = deliver.run(context(acme))
+
+    # Each connection but the last ends over one more message, which has its back-off.
+    assert (outcome.changed, outcome.failed) == (15, 5)
+    assert len(set(smtp.recipients)) == 15
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"config": {"host": "mail..example.com"}},
+        {"config": {"host": "mail\x01.example.com"}},
+        {"config": {"user": "millrace"}, "secret": "p\u00e4ssw\u00f6rd"},
+        {"config": {"user": "m\u00fcller"}, "secret": "password"},
+        {"config": {"port": 10**9}},
+    ],
+)
+def test_what_a_channel_cannot_be_opened_with_stops_that_channel_only(
+    values: dict[str, Any],
+) -> None:
+    acme = factories.tenant()
+    with running(MailServer(password="right")) as server, running(MailServer()) as good:
+        bad = email(acme, server, name="bad", **values)
+        row, other = due(bad), due(email(acme, good))
+
+        outcome = deliver.run(context(acme))
+
+    assert (outcome.changed, outcome.failed) == (1, 1)
+    row.refresh_from_db()
+    other.refresh_from_db()
+    bad.refresh_from_db()
+    assert (row.state, row.attempts, other.state) == ("pending", 1, "sent")
+    assert bad.last_error
+    assert "\u00e4" not in bad.last_error  # not a letter of the password
+
+
+def test_a_module_that_fails_on_opening_breaks_its_own_channel(
+    smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(endpoint: border.Endpoint) -> Any:
+        if endpoint.name == "bad":
+            raise ZeroDivisionError("no such luck")
+        return opened(endpoint)
+
+    opened = channel_module.opened
+    monkeypatch.setattr(channel_module, "opened", fail)
+    acme = factories.tenant()
+    bad = email(acme, name="bad")
+    due(bad)
+    due(email(acme, smtp))
+
+    outcome = deliver.run(context(acme))
+
+    assert (outcome.changed, outcome.failed) == (1, 1)
+    bad.refresh_from_db()
+    assert bad.last_error == "it cannot be opened: ZeroDivisionError: no such luck"
+    assert bad.consecutive_failures == 1
 
 
 def test_one_dead_channel_does_not_keep_the_others_waiting(smtp: MailServer) -> None:

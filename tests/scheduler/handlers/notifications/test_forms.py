@@ -27,6 +27,24 @@ def test_only_what_was_filled_in_is_stored() -> None:
     assert form.config() == {"host": "mx.example", "port": 25}
 
 
+@pytest.mark.parametrize(
+    ("name", "entered"),
+    [
+        ("config_host", "mail..example.com"),
+        ("config_user", "m\u00fcller"),
+        ("new_secret", "p\u00e4ssw\u00f6rd"),
+        ("new_secret", "a\nb"),
+    ],
+)
+def test_what_cannot_be_sent_to_a_server_is_said_in_the_form(
+    name: str, entered: str
+) -> None:
+    form = forms.form_for("email")(
+        {"name": "ops", name: entered}, instance=email(factories.tenant())
+    )
+    assert list(form.errors) == [name]
+
+
 def test_a_configuration_that_is_no_object_is_an_empty_one() -> None:
     channel = email(factories.tenant())
     channel.config = ["edited", "by", "SQL"]

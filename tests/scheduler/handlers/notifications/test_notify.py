@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from audit import clock
-from scheduler.handlers.notifications.models import Channel, Notification
+from audit import clock, text
+from scheduler.handlers.notifications import deliver
+from scheduler.handlers.notifications.models import (
+    Channel,
+    Notification,
+    WebNotification,
+)
 from scheduler.handlers.notifications.notify import admins_of, notify, notify_admins
 from tests import factories
-from tests.scheduler.handlers.notifications.arrange import email
+from tests.scheduler.handlers.notifications.arrange import context, email
 from workqueue.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -118,6 +123,54 @@ def test_where_a_tenant_has_no_administrator_the_platforms_are_told() -> None:
     staff = factories.member(factories.platform(), Membership.Role.ADMINISTRATOR)
     factories.member(factories.platform(), Membership.Role.VIEWER)
     assert {user.pk for user in admins_of(acme)} == {chief.pk, staff.pk}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {"name": "admins", "kind": "email"},
+        {"name": "admins", "kind": "web", "is_enabled": False},
+        {"name": "bell", "kind": "web", "is_enabled": False},
+    ],
+)
+def test_administrators_are_told_whatever_channels_there_are(
+    there: dict[str, Any],
+) -> None:
+    acme = factories.tenant()
+    admin = factories.member(acme, Membership.Role.ADMINISTRATOR)
+    Channel.objects.create(tenant=acme, **there)
+
+    for number in range(2):
+        notify_admins(acme, title="Look", dedupe_key=f"look-{number}")
+
+    assert {row.channel.kind for row in Notification.objects.all()} == {"web"}
+    assert Channel.objects.filter(tenant=acme).count() == 2
+    deliver.run(context(acme))
+    assert WebNotification.objects.filter(user=admin).count() == 2
+
+
+def test_what_leads_a_message_somewhere_is_never_masked() -> None:
+    text.register_secret("margarethe-of-acme")
+    channel = email(factories.tenant())
+    payload = {
+        "reply_to": "margarethe-of-acme@example.com",
+        "template": "margarethe-of-acme/x",
+    }
+    tell(
+        channel,
+        recipient="margarethe-of-acme",
+        subject="margarethe-of-acme",
+        dedupe_key="of-margarethe-of-acme",
+        payload={**payload, "context": {"said": "margarethe-of-acme"}},
+    )
+
+    row = Notification.objects.get()
+    assert (row.recipient, row.dedupe_key) == (
+        "margarethe-of-acme",
+        "of-margarethe-of-acme",
+    )
+    assert {name: row.payload[name] for name in payload} == payload
+    assert "margarethe-of-acme" not in row.subject + row.payload["context"]["said"]
 
 
 def test_a_web_channel_that_is_there_is_used() -> None:

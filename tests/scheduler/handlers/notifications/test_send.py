@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from audit import clock
-from scheduler.handlers.notifications import claim, send
-from scheduler.handlers.notifications.channels import border
+from scheduler.handlers.notifications import claim, send, sql
+from scheduler.handlers.notifications.channels import border, smtp
 from scheduler.handlers.notifications.models import Channel, Notification
+from scheduler.timetable import TIMETABLE
 from tests import factories
 from tests.scheduler.handlers.notifications.arrange import context, due
 from workqueue.exceptions import ClaimLost
@@ -47,12 +48,9 @@ def test_rows_that_another_run_took_meanwhile_are_not_sent(
 
     def deliver(message: border.Message) -> str:
         sent.append(message.recipient)
-        # While this was sent a minute went by, and the last row was taken.
-        monkeypatch.setattr(send.clock, "steady", lambda: at + 61)
         Notification.objects.filter(recipient="c").update(claim_id=clock.uuid7())
         return "id"
 
-    at = clock.steady()
     sending(monkeypatch, deliver)
     for name in "abc":
         due(channel, name)
@@ -63,6 +61,14 @@ def test_rows_that_another_run_took_meanwhile_are_not_sent(
 
     assert sent == ["a", "b"]
     assert (ctx.tally.seen, ctx.tally.changed, ctx.tally.skipped) == (3, 2, 1)
+
+
+def test_a_run_has_time_for_the_message_that_it_starts_last() -> None:
+    [row] = [row for row in TIMETABLE if row.key == "notifications.deliver"]
+    slowest = smtp.TALK + border.PATIENCE.total_seconds()
+    assert sql.HELD.total_seconds() > slowest
+    assert send.END_BEFORE.total_seconds() >= sql.HELD.total_seconds() + smtp.OPENING
+    assert row.time_limit > send.END_BEFORE + timedelta(minutes=4)
 
 
 def test_a_lost_claim_of_the_run_ends_it_at_once(

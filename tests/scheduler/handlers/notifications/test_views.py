@@ -1,5 +1,6 @@
 """The list of notifications, a page each, and a reader's own messages."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -174,6 +175,22 @@ def test_retry_and_suppress_move_the_selected_rows_and_say_how_many(
     assert list(
         Notification.objects.order_by("pk").values_list("state", flat=True)
     ) == ["sent", "pending", "suppressed"]
+
+
+def test_the_page_of_a_message_that_died_on_its_way_offers_what_can_be_done(
+    client: Client, anna: Any, acme: Any
+) -> None:
+    row = due(email(acme, is_enabled=False))
+    for minutes, offered in ((1, False), (-1, True)):
+        until = clock.now() + timedelta(minutes=minutes)
+        Notification.objects.filter(pk=row.pk).update(
+            state="sending", claimed_until=until, next_attempt_at=until
+        )
+        page = text(client, f"{LIST}{row.pk}/")
+        assert ('value="retry"' in page, 'value="suppress"' in page) == (
+            offered,
+            offered,
+        )
 
 
 @pytest.mark.parametrize(

@@ -36,5 +36,8 @@ def test_an_endpoint_with_a_fault_is_not_opened() -> None:
         secret="",
         fault="no key opens it",
     )
-    with pytest.raises(border.Broken, match="no key opens it"):
-        border.opened(endpoint)
+    with (
+        pytest.raises(border.Broken, match="no key opens it"),
+        border.opened(endpoint),
+    ):
+        pass

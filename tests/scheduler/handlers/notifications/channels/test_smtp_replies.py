@@ -32,6 +32,26 @@ def untrusted() -> ssl.SSLCertVerificationError:
             "mx:25 said 421 too busy",
         ),
         (
+            smtplib.SMTPConnectError(-1, b"-2.0-OpenSSH_9"),
+            Broken,
+            "no mail server answers at mx:25",
+        ),
+        (
+            smtplib.SMTPConnectError(200, b"news.example.com InterNetNews 2.7"),
+            Broken,
+            "no mail server answers at mx:25",
+        ),
+        (
+            smtplib.SMTPHeloError(-1, b"token of the inside"),
+            Broken,
+            "no mail server answers at mx:25",
+        ),
+        (
+            UnicodeEncodeError("ascii", "p\u00e4ss", 1, 2, "ordinal not in range"),
+            Broken,
+            "mx:25: host, user or password has characters that cannot be sent",
+        ),
+        (
             smtplib.SMTPConnectError(554, b"no service"),
             Broken,
             "mx:25 said 554 no service",
@@ -106,6 +126,11 @@ def test_at_opening_everything_is_about_the_channel(
             "554 spam X-Evil: 1",
         ),
         (smtplib.SMTPDataError(452, b"full\xff"), Deferred, "452 full\ufffd"),
+        (
+            smtplib.SMTPDataError(-1, b"-2.0-OpenSSH_9"),
+            Deferred,
+            "no reply of a mail server",
+        ),
         (
             smtplib.SMTPServerDisconnected("x"),
             Unreachable,
