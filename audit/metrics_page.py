@@ -185,7 +185,7 @@ def _charts(found: Metrics) -> list[Chart]:
             found,
             id="waited",
             title="Waited",
-            said="From enqueued to claimed",
+            said="From enqueued to claimed, of first attempts",
             unit="seconds",
             series=_lengths(found, Total.waited),
         ),
