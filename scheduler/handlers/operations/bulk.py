@@ -20,13 +20,15 @@ from workqueue.verbs import Verb
 logger = logging.getLogger(__name__)
 
 PAGE = 100  # rows looked for at once; a stop is noticed between two pages
+LATELY = timedelta(days=1)  # asked for: a run now goes on with it
 KEPT = timedelta(days=90)  # operations that are over, with their results
 PRUNED = 50  # operations at a time
 
 
 def unfinished(now: datetime) -> QuerySet[BulkOperation, tuple[int, str]]:
     """The pairs of the timetable's row: what a run now would take up again."""
-    keys = BulkOperation.objects.unfinished().annotate(key=Cast("pk", CharField()))
+    lately = BulkOperation.objects.unfinished().filter(asked_at__gt=now - LATELY)
+    keys = lately.annotate(key=Cast("pk", CharField()))
     return keys.values_list("tenant_id", "key")
 
 
