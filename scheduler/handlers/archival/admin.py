@@ -317,6 +317,8 @@ class ArchiveFileAdmin(ReadOnlyAdmin, OwnTenants):
         """Whether it is there, and when it was last found whole."""
         if obj.deleted_at:
             return millrace.status("stopped", f"Removed {_day(obj.deleted_at)}")
+        if obj.restored_at:
+            return millrace.status("running", f"Restored {_day(obj.restored_at)}")
         if obj.verified_at:
             return millrace.status("succeeded", f"Whole on {_day(obj.verified_at)}")
         return millrace.status("standby", "Written")
