@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 
 PAGE = 100  # rows looked for at once; a stop is noticed between two pages
 LATELY = timedelta(days=1)  # asked for: a run now goes on with it
-KEPT = timedelta(days=90)  # operations that are over, with their results
-PRUNED = 50  # operations at a time
 
 
 def unfinished(now: datetime) -> QuerySet[BulkOperation, tuple[int, str]]:
@@ -55,7 +53,6 @@ def run(ctx: Context) -> Outcome:
             _keep(operation, row, done=False, text=f"an error: see run {ctx.claim_id}")
         ctx.progress({"seen": ctx.tally.seen})
     operation.end(now=clock.now())
-    _prune(clock.now())
     return _outcome(ctx, operation)
 
 
@@ -131,13 +128,6 @@ def _keep(operation: BulkOperation, row: Row, *, done: bool, text: str) -> None:
         text=text,
         at=clock.now(),
     )
-
-
-def _prune(now: datetime) -> None:
-    old = BulkOperation.objects.filter(finished_at__lt=now - KEPT)
-    ids = list(old.order_by("id").values_list("pk", flat=True)[:PRUNED])
-    BulkResult.objects.filter(operation_id__in=ids).delete()
-    BulkOperation.objects.filter(pk__in=ids).delete()
 
 
 def _outcome(ctx: Context, operation: BulkOperation) -> Outcome:

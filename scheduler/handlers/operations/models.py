@@ -22,12 +22,20 @@ class BulkOperationQuerySet(models.QuerySet["BulkOperation"]):
 
     def with_lives(self) -> "BulkOperationQuerySet":
         """Each with `lives`: its item waits, runs or is held, so somebody will go on with it."""
-        item = WorkItem.objects.filter(
-            tenant_id=OuterRef("tenant_id"),
-            handler=KEY,
-            dedup_key=Cast(OuterRef("pk"), CharField()),
-        )
-        return self.annotate(lives=Exists(item))
+        return self.annotate(lives=_item_lives())
+
+    def forsaken(self) -> "BulkOperationQuerySet":
+        """Those whose item has gone."""
+        return self.filter(~_item_lives())
+
+
+def _item_lives() -> Exists:
+    items = WorkItem.objects.filter(
+        tenant_id=OuterRef("tenant_id"),
+        handler=KEY,
+        dedup_key=Cast(OuterRef("pk"), CharField()),
+    )
+    return Exists(items)
 
 
 class BulkOperation(models.Model):

@@ -7,7 +7,7 @@ import pytest
 from audit import clock
 from audit.models import Change, Run
 from scheduler.handlers.operations import bulk, start
-from scheduler.handlers.operations.models import BulkOperation, BulkResult
+from scheduler.handlers.operations.models import BulkOperation
 from tests import factories, screens
 from tests.scheduler.handlers.operations.conftest import HANDLER
 from workqueue import tenancy
@@ -194,13 +194,3 @@ def test_a_run_now_takes_up_what_is_unfinished_and_was_asked_for_lately(
     carry_out(over)
     assert list(bulk.unfinished(clock.now())) == [(open_.tenant_id, str(open_.pk))]
     assert "is over" in carry_out(over).summary
-
-
-def test_operations_are_forgotten_after_ninety_days(acme, carry_out):
-    screens.held(acme, handler=HANDLER)
-    old = asked()
-    carry_out(old)
-    BulkOperation.objects.update(finished_at=clock.now() - bulk.KEPT * 2)
-    carry_out(asked())
-    assert not BulkOperation.objects.filter(pk=old.pk).exists()
-    assert not BulkResult.objects.filter(operation_id=old.pk).exists()
