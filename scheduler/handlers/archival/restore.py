@@ -60,6 +60,11 @@ def into_table(
     All of them or none. The file stays where it is until they have left the table again
     (`expire`). Refused for a file that is not what was written.
     """
+    if file.restored_at:
+        raise ArchiveError(
+            f"archive: {file.path} was restored on {file.restored_at:%Y-%m-%d}: its rows are"
+            " in the table, or in a later file by now (0 rows inserted)"
+        )
     verdict = verify(file, now=now)
     if verdict.word != "ok":
         raise ArchiveError(f"archive: {file.path}: {verdict.text} (0 rows inserted)")

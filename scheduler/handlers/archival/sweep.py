@@ -128,13 +128,6 @@ def _expire_files_of_removed_tenants(*, now: datetime) -> int:
     return removed
 
 
-def _delete_sessions(now: datetime) -> int:
-    """Of those that ended. Nothing else removes one that nobody signs out of."""
-    ended = Session.objects.filter(expire_date__lt=now)
-    keys = list(ended.order_by("expire_date").values_list("pk", flat=True)[:BATCH])
-    return Session.objects.filter(pk__in=keys).delete()[0]
-
-
 def _in_batches(step: Callable[[], int], *, spent: Callable[[], bool]) -> int:
     """Repeat a step, a transaction each, until it finds nothing or the time is over."""
     total = 0
@@ -145,3 +138,10 @@ def _in_batches(step: Callable[[], int], *, spent: Callable[[], bool]) -> int:
         if found < BATCH:
             break
     return total
+
+
+def _delete_sessions(now: datetime) -> int:
+    """Of those that ended. Nothing else removes one that nobody signs out of."""
+    ended = Session.objects.filter(expire_date__lt=now)
+    keys = list(ended.order_by("expire_date").values_list("pk", flat=True)[:BATCH])
+    return Session.objects.filter(pk__in=keys).delete()[0]

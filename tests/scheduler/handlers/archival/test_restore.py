@@ -183,6 +183,23 @@ def test_a_restored_file_past_its_time_is_removed_and_marked_like_any_other(
     assert not ArchiveFile.objects.get().deleted_at
 
 
+def test_a_file_is_not_restored_twice_since_another_may_hold_its_rows_by_then(
+    ctx: Make, policy: Make, event: Make
+) -> None:
+    policy()
+    event()
+    apply_policies.run(ctx())
+    file = ArchiveFile.objects.get()
+    back(file)
+    Event.objects.all().delete()
+    file.refresh_from_db()
+
+    with pytest.raises(ArchiveError, match=r"restored on .* \(0 rows inserted\)"):
+        back(file)
+
+    assert not Event.objects.exists()
+
+
 def test_a_tenant_with_a_restored_file_is_due(
     ctx: Make, policy: Make, event: Make, acme: Tenant
 ) -> None:
