@@ -10,13 +10,13 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import models
 from django.http import StreamingHttpResponse
 
-from audit import clock, keyset
+from audit import clock, keyset, lengths
 from audit.filters import Filters
 from audit.models import Change, Run
 
@@ -123,14 +123,14 @@ def _text(name: str) -> Callable[[Any], str | None]:
 
 
 def between(start: str, end: str) -> Callable[[Any], int | None]:
-    """Milliseconds."""
+    """Milliseconds between two columns."""
+    return _ms(lambda row: lengths.between(getattr(row, start), getattr(row, end)))
 
+
+def _ms(length: Callable[[Any], timedelta | None]) -> Callable[[Any], int | None]:
     def value(row: Any) -> int | None:
-        since: datetime | None = getattr(row, start)
-        until: datetime | None = getattr(row, end)
-        if since is None or until is None:
-            return None
-        return max(round((until - since).total_seconds() * 1000), 0)
+        found = length(row)
+        return None if found is None else round(found.total_seconds() * 1000)
 
     return value
 
@@ -159,8 +159,8 @@ RUNS = Export(
             "trigger", "slot", "tick_id", "item_id", "attempt", "recoveries",
             "enqueued_at", "claimed_at", "started_at", "finished_at",
         ),
-        "waited_ms": between("enqueued_at", "claimed_at"),
-        "ran_ms": between("started_at", "finished_at"),
+        "waited_ms": _ms(lengths.waited),
+        "ran_ms": _ms(lengths.ran),
         **fields_of(
             Run, "node", "node_id", "seen", "changed", "skipped", "failed", "summary",
             "error", "details", "line_count", "dropped_lines",

@@ -16,7 +16,7 @@ from django import forms
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from audit import words
+from audit import lengths, words
 from audit.fields import (
     LengthField,
     Moment,
@@ -291,7 +291,9 @@ class RunFilters(Filters):
     )
     waited_over = LengthSieve(
         label="Waited",
-        condition=lambda length: Q(claimed_at__gte=F("enqueued_at") + length),
+        condition=lambda length: (
+            lengths.WAIT_KNOWN & Q(claimed_at__gte=F("enqueued_at") + length)
+        ),
     )
     tick = NumberSieve(
         label="Tick",

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
@@ -57,7 +58,7 @@ class HandlerRow:
     total: Total
     figures: tuple[str, ...]  # waited, then ran: p50, p95, p99
     failures: SafeString | str
-    address: str  # of its runs, as a query
+    address: str  # of its runs
 
 
 @page.needs("audit.view_run")
@@ -82,7 +83,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
             "This was ended after 3 s: there are too many runs for it. Choose a tenant, a handler or a range of 24 h or more."
         )
     else:
-        context = _context(found, asked)
+        context = _context(found, asked, tenant=slug)
     return page.render(
         request,
         "audit/metrics.html",
@@ -116,7 +117,7 @@ def _address(name: str, handler: str, tenant: str) -> str:
     return "?" + urlencode({key: text for key, text in asked.items() if text})
 
 
-def _context(found: Metrics, asked: Range) -> dict[str, Any]:
+def _context(found: Metrics, asked: Range, *, tenant: str) -> dict[str, Any]:
     charts = _charts(found)
     return {
         "found": found,
@@ -127,7 +128,7 @@ def _context(found: Metrics, asked: Range) -> dict[str, Any]:
         ],
         "bad": _percent(found.whole),
         "charts": charts,
-        "handlers": _handlers(found, asked),
+        "handlers": _handlers(found, asked, tenant=tenant),
         "drawn": {
             "zone": timezone.get_current_timezone_name(),
             "starts": [start.timestamp() for start in found.starts],
@@ -185,7 +186,7 @@ def _charts(found: Metrics) -> list[Chart]:
             found,
             id="waited",
             title="Waited",
-            said="From enqueued to claimed",
+            said="From enqueued to claimed, of first attempts",
             unit="seconds",
             series=_lengths(found, Total.waited),
         ),
@@ -248,7 +249,13 @@ def _lengths(
     return made
 
 
-def _handlers(found: Metrics, asked: Range) -> list[HandlerRow]:
+def _handlers(found: Metrics, asked: Range, *, tenant: str) -> list[HandlerRow]:
+    # What these figures count, and nothing that ended since.
+    same = {
+        "since": found.since.isoformat(),
+        "until": found.until.isoformat(),
+        **({"tenant": tenant} if tenant else {}),
+    }
     return [
         HandlerRow(
             key=key,
@@ -265,7 +272,7 @@ def _handlers(found: Metrics, asked: Range) -> list[HandlerRow]:
             )
             if key in found.failures
             else "",
-            address=urlencode({"handler": key, "since": asked.title}),
+            address=f"{reverse(f'admin:{names().list_of(key)}')}?{urlencode({'handler': key, **same})}",
         )
         for key, total in sorted(
             found.by_handler.items(),

@@ -21,6 +21,9 @@ class Names(Protocol):
     def titles(self) -> dict[str, str]:
         """All keys of the timetable with their names, in its order."""
 
+    def list_of(self, key: str) -> str:
+        """The page on which the runs of a handler, or of a job type, stand: runs | job_logs."""
+
     def tenant_ids(self, slugs: Iterable[str]) -> dict[str, int]:
         """The ids of the tenants that exist; a removed one is missing."""
 
@@ -36,6 +39,9 @@ class _Keys:
 
     def titles(self) -> dict[str, str]:
         return {}
+
+    def list_of(self, key: str) -> str:
+        return "runs"
 
     def tenant_ids(self, slugs: Iterable[str]) -> dict[str, int]:
         return {}

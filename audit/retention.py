@@ -133,16 +133,20 @@ class Rows:
         )
 
     def insert(self, records: Iterable[Record]) -> int:
-        """Put rows back, but those that are there; how many were missing. Caller's transaction."""
+        """Put rows back, but those that are there; how many were missing. Caller's transaction.
+
+        Raises IntegrityError where another row has the key of one that is missing.
+        """
         return sum(self._insert(part) for part in batched(records, CHUNK, strict=False))
 
     def _insert(self, records: Sequence[Record]) -> int:
         rows = [_row(self._model(), record) for record in records]
         self._make_room(rows)
         places = [Place(at=getattr(row, self.time), id=row.pk) for row in rows]
-        there = self._at(places).count()
-        self._table().bulk_create(rows, ignore_conflicts=True)
-        return self._at(places).count() - there
+        there = set(self._at(places).values_list("pk", flat=True))
+        missing = [row for row in rows if row.pk not in there]
+        self._table().bulk_create(missing)
+        return len(missing)
 
     def _make_room(self, rows: Sequence[models.Model]) -> None:
         """The months of old rows may have been dropped."""

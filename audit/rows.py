@@ -47,11 +47,6 @@ class RunRow:
     finish_id: UUID
 
     @property
-    def waited(self) -> timedelta | None:
-        """From the enqueue to the claim."""
-        return _span(self.enqueued_at, self.claimed_at)
-
-    @property
     def ran(self) -> timedelta | None:
         """From the start to the end; None: it never began."""
         return _span(self.started_at, self.finished_at)

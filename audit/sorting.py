@@ -10,19 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
+from django.db.models import QuerySet
 
-from audit import keyset
+from audit import keyset, lengths
 
 LOOKED = 10_000  # runs that are put in order at a time
-_LENGTHS = {
-    "ran": ExpressionWrapper(
-        F("finished_at") - F("started_at"), output_field=DurationField()
-    ),
-    "waited": ExpressionWrapper(
-        F("claimed_at") - F("enqueued_at"), output_field=DurationField()
-    ),
-}
+_LENGTHS = {"ran": lengths.RAN, "waited": lengths.WAITED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

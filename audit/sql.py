@@ -328,7 +328,7 @@ def sums(
     return _SUMS.format(
         tenant="tenant_id" if by_tenant else "0",
         start=start,
-        waited=bucket.format(since="enqueued_at", to="claimed_at"),
+        waited=f"CASE WHEN attempt <= 1 THEN {bucket.format(since='enqueued_at', to='claimed_at')} END",
         ran=bucket.format(since="started_at", to="finished_at"),
         scope=f" AND tenant_id {'=' if postgresql else 'IN'} {among}" if scoped else "",
         object="jsonb_object_agg" if postgresql else "json_group_object",

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from audit import drawings, words
+from audit import drawings, lengths, words
 from audit.models import Change, Run
 from audit.rows import LateRow
 from audit.sorting import Sort
@@ -176,16 +176,16 @@ class RunTable(Table):
         return words.shown(record.run.tenant)
 
     def render_waited(self, record: RunLine) -> str:
-        """From due until claimed."""
-        return words.duration(waited(record.run))
+        """From enqueued until claimed, of a first attempt."""
+        return words.duration(lengths.waited(record.run))
 
     def render_ran(self, record: RunLine) -> str:
         """From the start to the end."""
-        return words.duration(ran(record.run))
+        return words.duration(lengths.ran(record.run))
 
     def render_drawn(self, record: RunLine) -> SafeString | str:
         """The run-time bar."""
-        took = ran(record.run)
+        took = lengths.ran(record.run)
         return (
             bar(took, outcome=record.run.outcome, median=record.median)
             if took is not None
@@ -272,24 +272,6 @@ def handler_cell(*, title: str, key: str) -> SafeString:
         else ""
     )
     return format_html("<div>{}{}</div>", words.shown(title), below)
-
-
-def waited(run: Run) -> timedelta | None:
-    """From enqueued until claimed; unknown for a run that was never claimed."""
-    return (
-        None
-        if run.claimed_at is None
-        else max(run.claimed_at - run.enqueued_at, timedelta())
-    )
-
-
-def ran(run: Run) -> timedelta | None:
-    """From started until finished; unknown for a run that never began."""
-    return (
-        None
-        if run.started_at is None
-        else max(run.finished_at - run.started_at, timedelta())
-    )
 
 
 def result(run: Run) -> SafeString:

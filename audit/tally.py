@@ -16,14 +16,12 @@ from django.db.models import (
     Case,
     Count,
     DurationField,
-    ExpressionWrapper,
-    F,
-    Q,
     Sum,
     Value,
     When,
 )
 
+from audit import lengths
 from audit.models import Run, Tally
 
 # Upper ends in seconds; what took longer stands in one more, without an end.
@@ -77,26 +75,17 @@ def read(*, now: datetime) -> dict[str, Counted]:
 
 def _ended(*, since: datetime, until: datetime) -> Iterable[Mapping[str, Any]]:
     """What ended after `since`, a row per handler, outcome and pair of buckets."""
-    waited = _span(F("claimed_at") - F("enqueued_at"))
-    ran = _span(F("finished_at") - F("started_at"))
     return (
         Run.objects.filter(finished_at__gt=since, finished_at__lte=until)
-        .annotate(waited=waited, ran=ran)
+        .annotate(waited=lengths.WAITED, ran=lengths.RAN)
         .annotate(
-            waited_to=Case(
-                When(Q(claimed_at=None) | Q(attempt__gt=1), then=None),
-                default=_bucket("waited"),
-            ),
-            ran_to=Case(When(started_at=None, then=None), default=_bucket("ran")),
+            waited_to=Case(When(waited=None, then=None), default=_bucket("waited")),
+            ran_to=Case(When(ran=None, then=None), default=_bucket("ran")),
         )
         .values("handler", "outcome", "waited_to", "ran_to")
         .annotate(runs=Count("pk"), waited_sum=Sum("waited"), ran_sum=Sum("ran"))
         .order_by()
     )
-
-
-def _span(difference: Any) -> "ExpressionWrapper[Any]":
-    return ExpressionWrapper(difference, output_field=DurationField())
 
 
 def _bucket(name: str) -> Case:

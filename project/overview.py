@@ -23,7 +23,7 @@ from project import database_health, first_run
 from scheduler import servers, terms
 from scheduler.models import Schedule
 from scheduler.servers import Mastership, Process
-from workqueue import depth, live, registry
+from workqueue import depth, live, names, registry
 from workqueue.live import Live
 from workqueue.models import Node, WorkItem
 from workqueue.models.item import WorkItemQuerySet
@@ -298,13 +298,8 @@ def _change(row: ChangeRow) -> Changed:
     return Changed(at=row.at, what=what, verb=row.verb, who=row.who)
 
 
-def _list_of(handler: str) -> str:
-    """The page on which the runs of a handler, or of a job type, stand."""
-    return "job_logs" if handler in registry.job_types() else "runs"
-
-
 def _failure(row: FailureRow) -> Failure:
-    names = row.tenants
+    slugs = row.tenants
     asked = {"handler": row.handler, "outcome": row.outcome, "since": "24 h"}
     text = failures.literal(row.error)
     query = urlencode({**asked, "text": text} if text else asked)
@@ -313,8 +308,8 @@ def _failure(row: FailureRow) -> Failure:
         error=row.error,
         outcome=row.outcome,
         runs=f"{row.runs:,}+" if row.more else f"{row.runs:,}",
-        tenants=names[0] if len(names) == 1 else f"{len(names):,} tenants",
+        tenants=slugs[0] if len(slugs) == 1 else f"{len(slugs):,} tenants",
         drawn=drawings.by_hour(row.by_hour, outcome=row.outcome),
         last=row.last_seen,
-        address=f"{reverse(f'admin:{_list_of(row.handler)}')}?{query}",
+        address=f"{reverse(f'admin:{names.list_of(row.handler)}')}?{query}",
     )

@@ -19,6 +19,11 @@ def titles() -> dict[str, str]:
     return {key: row.title for key, row in registry.rows().items()}
 
 
+def list_of(key: str) -> str:
+    """The page on which the runs of a handler, or of a job type, stand."""
+    return "job_logs" if key in registry.job_types() else "runs"
+
+
 def tenant_ids(slugs: Iterable[str]) -> dict[str, int]:
     """The ids of the tenants that exist."""
     return dict(Tenant.objects.filter(slug__in=list(slugs)).values_list("slug", "id"))

@@ -1,16 +1,18 @@
 """The Metrics page: the range in the address, a table behind each chart, nothing of other tenants."""
 
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.urls import reverse
 
 from audit import clock, keyset, metrics_page, sum_up
-from audit.models import SummedUp
+from audit.models import RunSum, SummedUp
 from tests import factories
 from tests.audit.test_sum_up import MS, always, ended
 from tests.screens import HOSTILE, LIVE, signed_in, staff
-from workqueue import live
+from workqueue import live, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +102,36 @@ def test_what_cannot_be_read_is_told_in_a_line_and_shows_the_usual_range(
 def test_a_reader_without_the_right_is_refused(tenants):
     acme, _ = tenants
     assert signed_in(staff(acme)).get(reverse("admin:metrics")).status_code == 403
+
+
+@pytest.mark.parametrize("asked", [{}, {"tenant": "acme"}, {"range": "1h"}])
+def test_each_number_leads_to_the_rows_that_it_counts(tenants, asked):
+    now, job_type = clock.now(), registry.job_types()[0]
+    for one in tenants:
+        ended(now, handler="tests.secret", tenant_id=one.pk, tenant=one.slug)  # too new
+        for minute in (5, 6):
+            ended(
+                now - timedelta(minutes=minute),
+                kind="job",
+                handler=job_type,
+                tenant_id=one.pk,
+                tenant=one.slug,
+                outcome="failed",
+            )
+    SummedUp.objects.all().delete()
+    RunSum.objects.all().delete()
+    sum_up.sum_up(now, goes_on=always)
+    reader = signed_in(factories.superuser())
+    page = reader.get(reverse("admin:metrics"), asked)
+    rows = page.context["handlers"]
+    assert rows[0].key == job_type
+    wanted = [n for r in rows for n in (r.total.runs, r.total.failed) if n]
+    found = re.findall(
+        r'<a href="(/admin/audit/(?:runs|job_logs)/[^"]*)">[^<]*</a>',
+        page.content.decode().partition('id="h-by"')[2],
+    )
+    led = [reader.get(unescape(address)).context["matches"] for address in found]
+    assert [int(matches.split()[0]) for matches in led] == wanted
 
 
 def test_a_page_that_would_take_too_long_says_what_to_choose(tenants, monkeypatch):

@@ -12,6 +12,7 @@ def test_without_anybody_who_knows_keys_stand_for_themselves(settings):
     known = names.names()
     assert known.title("a.b") == "a.b"
     assert known.titles() == {}
+    assert known.list_of("a.b") == "runs"
     assert known.tenant_ids(["acme"]) == {}
     assert known.tenants(None, limit=5) == []
 

@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, Callable[[], Any]] = {
     "view_id": lambda: 1,  # only ever posted to
     "operation.id": lambda: BulkOperation.objects.latest("id").pk,
     "operation_stop.id": lambda: BulkOperation.objects.latest("id").pk,
+    "operation_go_on.id": lambda: BulkOperation.objects.latest("id").pk,
     "node.id": lambda: Node.objects.latest("started_at").pk,
 }
 # What pages that ask before they act are asked for.

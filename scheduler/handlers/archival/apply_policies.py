@@ -69,7 +69,7 @@ def run(ctx: Context) -> Outcome:
 
 
 def due(now: datetime) -> "QuerySet[Tenant, int]":
-    """Tenants with rows or files past a policy of theirs. The platform always: it sweeps."""
+    """Tenants with rows or files past a policy of theirs, or restored files. The platform always: it sweeps."""
     holds = Q(is_platform=True)
     rules = ArchivalPolicy.objects.enabled().annotate(default=Q(tenant=None)).order_by()
     for name, days, default in rules.values_list(
@@ -89,6 +89,8 @@ def due(now: datetime) -> "QuerySet[Tenant, int]":
             created_at__lt=_midnight(now, kept or 0),
         )
         holds |= whose & Q(Exists(old))
+    restored = ArchiveFile.objects.present().restored().filter(tenant_id=OuterRef("pk"))
+    holds |= Q(Exists(restored))
     return Tenant.objects.filter(holds).values_list("pk", flat=True)
 
 

@@ -58,7 +58,7 @@ def _remove_superseded(chosen: Selected, written: Written) -> None:
     """Files without a row that begin with the same row and end within this one.
 
     An attempt that died after writing leaves such a file when the next one, under a
-    later cutoff, writes more; so does a file whose rows were put back into the table.
+    later cutoff, writes more.
     """
     within = written.path.rpartition("/")[0]
     start = f"{within}/{chosen.rows.name}-{written.places[0].id}-"
@@ -70,6 +70,8 @@ def _remove_superseded(chosen: Selected, written: Written) -> None:
 
 def _register(chosen: Selected, written: Written) -> None:
     first, last = written.places[0], written.places[-1]
+    # What was put back and is written again under the same name.
+    ArchiveFile.objects.restored().filter(path=written.path).delete()
     ArchiveFile.objects.create(
         tenant_id=chosen.tenant_id,
         tenant=chosen.tenant,

@@ -84,6 +84,10 @@ class ArchiveFileQuerySet(models.QuerySet["ArchiveFile"]):
         """Those not yet removed by their policy."""
         return self.filter(deleted_at=None)
 
+    def restored(self) -> "ArchiveFileQuerySet":
+        """Those whose rows were put back: what the table does not hold any more, another file does."""
+        return self.exclude(restored_at=None)
+
 
 class ArchiveFile(models.Model):
     """A file, registered in the transaction that deleted its rows.
@@ -106,6 +110,7 @@ class ArchiveFile(models.Model):
     created_at = models.DateTimeField()
     verified_at = models.DateTimeField(null=True)  # last found equal to its digests
     deleted_at = models.DateTimeField(null=True)  # removed by its policy
+    restored_at = models.DateTimeField(null=True)  # its rows were put back
 
     objects = ArchiveFileQuerySet.as_manager()
 
@@ -118,8 +123,10 @@ class ArchiveFile(models.Model):
         ]
         constraints = [
             # Two attempts on the same rows: the second is refused, with its deletion.
+            # Rows that were put back are archived again.
             models.UniqueConstraint(
                 fields=["tenant_id", "record_type", "first_id"],
+                condition=models.Q(restored_at=None),
                 name="archivefile_one_per_tenant_type_and_first_row",
             ),
         ]
@@ -139,6 +146,10 @@ class ArchiveFile(models.Model):
         return (
             ArchiveFile.objects.present().filter(pk=self.pk).update(verified_at=at) == 1
         )
+
+    def mark_restored(self, *, at: datetime) -> None:
+        """Remember that its rows are in their table again."""
+        ArchiveFile.objects.filter(pk=self.pk).update(restored_at=at)
 
     def mark_deleted(self, *, at: datetime) -> bool:
         """Remember that the file was removed. False: somebody else did."""

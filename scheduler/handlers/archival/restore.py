@@ -55,29 +55,36 @@ def lines(name: str) -> Iterator[bytes]:
 def into_table(
     file: ArchiveFile, *, who: str, origin: str, why: str, now: datetime
 ) -> Restored:
-    """Undo an archiving: its rows are in the table, its registration is gone, in one transaction.
+    """Undo an archiving: its rows are in the table, and the file is marked, in one transaction.
 
-    The file stays where it is until the next run archives the rows again. Refused
-    for a file that is not what was written.
+    All of them or none. The file stays where it is until they have left the table again
+    (`expire`). Refused for a file that is not what was written.
     """
+    if file.restored_at:
+        raise ArchiveError(
+            f"archive: {file.path} was restored on {file.restored_at:%Y-%m-%d}: its rows are"
+            " in the table, or in a later file by now (0 rows inserted)"
+        )
     verdict = verify(file, now=now)
     if verdict.word != "ok":
         raise ArchiveError(f"archive: {file.path}: {verdict.text} (0 rows inserted)")
     try:
-        inserted = _insert(file, who=who, origin=origin, why=why)
+        inserted = _insert(file, who=who, origin=origin, why=why, now=now)
     except IntegrityError as problem:
         raise ArchiveError(
-            f"archive: rows of {file.path} speak of something that is gone"
-            f" (0 rows inserted): {problem}"
+            f"archive: a row of {file.path} speaks of something that is gone, or there is"
+            f" another with its key (0 rows inserted): {problem}"
         ) from problem
     return Restored(path=file.path, rows=file.rows, inserted=inserted)
 
 
-def _insert(file: ArchiveFile, *, who: str, origin: str, why: str) -> int:
+def _insert(
+    file: ArchiveFile, *, who: str, origin: str, why: str, now: datetime
+) -> int:
     rows = type_of(file.record_type)
     with transaction.atomic():
         inserted = rows.insert(json.loads(line) for line in lines(file.path))
-        ArchiveFile.objects.filter(pk=file.pk).delete()
+        file.mark_restored(at=now)
         ledger.change(
             who=who,
             origin=origin,

@@ -1,8 +1,9 @@
 """sweep: what no tenant's policy speaks of; done by the platform's item.
 
 Runs that found nothing (as long as their row of the timetable says), the nodes'
-execution logs (a year), rows and files of tenants that were removed (by the default
-policies), months of the ledger in which nothing is left.
+execution logs (a year), bulk operations (90 days), sessions that ended, rows and files
+of tenants that were removed (by the default policies), months of the ledger in which
+nothing is left.
 """
 
 import logging
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import transaction
 
 from audit import retention
@@ -19,6 +21,7 @@ from scheduler.handlers.archival.archivable import types
 from scheduler.handlers.archival.expire import remove
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from scheduler.handlers.archival.select import Selected, cutoff
+from scheduler.handlers.operations.retention import delete_old
 from workqueue import registry
 from workqueue.models import Tenant
 
@@ -35,13 +38,15 @@ class Swept:
 
     empty_runs: int = 0
     node_events: int = 0
+    operations: int = 0  # with their results
+    sessions: int = 0
     expired_files: int = 0
     partitions: int = 0
 
     @property
     def rows(self) -> int:
         """Rows of tables."""
-        return self.empty_runs + self.node_events
+        return self.empty_runs + self.node_events + self.operations + self.sessions
 
     def told(self) -> dict[str, Any]:
         """For the run's details."""
@@ -49,6 +54,8 @@ class Swept:
             "rows": self.rows,
             "empty_runs": self.empty_runs,
             "node_events": self.node_events,
+            "operations": self.operations,
+            "sessions": self.sessions,
             "expired_files": self.expired_files,
             "partitions": self.partitions,
         }
@@ -67,13 +74,18 @@ def sweep(*, now: datetime, spent: Callable[[], bool]) -> Swept:
         ),
         spent=spent,
     )
+    swept.operations = _in_batches(lambda: delete_old(now, limit=BATCH), spent=spent)
+    swept.sessions = _in_batches(lambda: _delete_sessions(now), spent=spent)
     swept.expired_files = _expire_files_of_removed_tenants(now=now)
     if not spent():
         swept.partitions = retention.drop_partitions(now=now)
     logger.info(
-        "swept: %s runs that found nothing, %s entries of execution logs, %s files, %s months",
+        "swept: %s runs that found nothing, %s entries of execution logs, %s rows of bulk operations,"
+        " %s sessions, %s files, %s months",
         swept.empty_runs,
         swept.node_events,
+        swept.operations,
+        swept.sessions,
         swept.expired_files,
         swept.partitions,
     )
@@ -135,3 +147,10 @@ def _in_batches(step: Callable[[], int], *, spent: Callable[[], bool]) -> int:
         if found < BATCH:
             break
     return total
+
+
+def _delete_sessions(now: datetime) -> int:
+    """Of those that ended. Nothing else removes one that nobody signs out of."""
+    ended = Session.objects.filter(expire_date__lt=now)
+    keys = list(ended.order_by("expire_date").values_list("pk", flat=True)[:BATCH])
+    return Session.objects.filter(pk__in=keys).delete()[0]

@@ -92,7 +92,7 @@ def measure(name: str) -> Measured:
 
 
 def unregistered() -> Iterator[str]:
-    """Files that no row speaks of: left by an interrupted run, or put back into the table."""
+    """Files that no row speaks of: left by an interrupted run."""
     batch: list[str] = []
     for name in store.everything():
         if name.endswith(".jsonl.gz"):

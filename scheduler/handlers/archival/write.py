@@ -174,6 +174,7 @@ def _refuse_registered(chosen: Selected, first: Place) -> None:
         tenant_id=chosen.tenant_id,
         record_type=chosen.rows.name,
         first_id=str(first.id),
+        restored_at=None,
     ).first()
     if registered:
         raise ArchiveError(

@@ -20,13 +20,13 @@ from workqueue.verbs import Verb
 logger = logging.getLogger(__name__)
 
 PAGE = 100  # rows looked for at once; a stop is noticed between two pages
-KEPT = timedelta(days=90)  # operations that are over, with their results
-PRUNED = 50  # operations at a time
+LATELY = timedelta(days=1)  # asked for: a run now goes on with it
 
 
 def unfinished(now: datetime) -> QuerySet[BulkOperation, tuple[int, str]]:
     """The pairs of the timetable's row: what a run now would take up again."""
-    keys = BulkOperation.objects.unfinished().annotate(key=Cast("pk", CharField()))
+    lately = BulkOperation.objects.unfinished().filter(asked_at__gt=now - LATELY)
+    keys = lately.annotate(key=Cast("pk", CharField()))
     return keys.values_list("tenant_id", "key")
 
 
@@ -53,7 +53,6 @@ def run(ctx: Context) -> Outcome:
             _keep(operation, row, done=False, text=f"an error: see run {ctx.claim_id}")
         ctx.progress({"seen": ctx.tally.seen})
     operation.end(now=clock.now())
-    _prune(clock.now())
     return _outcome(ctx, operation)
 
 
@@ -129,13 +128,6 @@ def _keep(operation: BulkOperation, row: Row, *, done: bool, text: str) -> None:
         text=text,
         at=clock.now(),
     )
-
-
-def _prune(now: datetime) -> None:
-    old = BulkOperation.objects.filter(finished_at__lt=now - KEPT)
-    ids = list(old.order_by("id").values_list("pk", flat=True)[:PRUNED])
-    BulkResult.objects.filter(operation_id__in=ids).delete()
-    BulkOperation.objects.filter(pk__in=ids).delete()
 
 
 def _outcome(ctx: Context, operation: BulkOperation) -> Outcome:

@@ -13,13 +13,12 @@ from django.http import QueryDict
 from audit import chosen, words
 from audit.filters import Chip
 from audit.views import scoped
-from scheduler.handlers.operations.models import BulkOperation
+from scheduler.handlers.operations.models import KEY, BulkOperation
 from workqueue import repeat
 from workqueue.filters import ItemFilters
 from workqueue.models import WorkItem
 from workqueue.verbs import REPEAT, VERBS, Verb
 
-KEY = "operations.bulk"
 OFFERED = {
     BulkOperation.Of.ITEMS: VERBS,
     BulkOperation.Of.RUNS: {REPEAT.name: REPEAT},

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import models
-from django.db.models import Count, Q
+from django.db.models import CharField, Count, Exists, OuterRef, Q
+from django.db.models.functions import Cast
+
+from workqueue.models import WorkItem
+
+KEY = "operations.bulk"
 
 
 class BulkOperationQuerySet(models.QuerySet["BulkOperation"]):
@@ -14,6 +19,23 @@ class BulkOperationQuerySet(models.QuerySet["BulkOperation"]):
     def unfinished(self) -> "BulkOperationQuerySet":
         """Those with rows before them."""
         return self.filter(finished_at=None)
+
+    def with_lives(self) -> "BulkOperationQuerySet":
+        """Each with `lives`: its item waits, runs or is held, so somebody will go on with it."""
+        return self.annotate(lives=_item_lives())
+
+    def forsaken(self) -> "BulkOperationQuerySet":
+        """Those whose item has gone."""
+        return self.filter(~_item_lives())
+
+
+def _item_lives() -> Exists:
+    items = WorkItem.objects.filter(
+        tenant_id=OuterRef("tenant_id"),
+        handler=KEY,
+        dedup_key=Cast(OuterRef("pk"), CharField()),
+    )
+    return Exists(items)
 
 
 class BulkOperation(models.Model):
@@ -65,11 +87,17 @@ class BulkOperation(models.Model):
     def __str__(self) -> str:
         return f"{self.verb} {self.of}, operation {self.pk}"
 
-    @property
-    def state(self) -> str:
-        """pending | executing | succeeded | cancelled: the words of the queue."""
+    def state(self, *, lives: bool) -> str:
+        """pending | executing | succeeded | cancelled, the words of the queue; or interrupted.
+
+        `lives`: its item does. Without one nobody goes on with what is left.
+        """
+        if self.stopped_by and (self.finished_at or not lives):
+            return "cancelled"
         if self.finished_at:
-            return "cancelled" if self.stopped_by else "succeeded"
+            return "succeeded"
+        if not lives:
+            return "interrupted"
         return "executing" if self.began_at else "pending"
 
     @property

@@ -1,27 +1,24 @@
-"""start: a draft that an operator confirmed -> an operation and its item; and its early end."""
+"""start: a draft that an operator confirmed -> an operation and its item; its early end; its going on."""
+
+from typing import Any
 
 from django.db import transaction
 
-from audit import ledger
-from scheduler.handlers.operations.matching import KEY
-from scheduler.handlers.operations.models import BulkOperation
+from audit import clock, ledger
+from scheduler.handlers.operations.models import KEY, BulkOperation
 from workqueue.enqueue import enqueue
+from workqueue.models import WorkItem
 
 
 def start(operation: BulkOperation, *, origin: str) -> None:
     """Write it down and enqueue its item, or neither."""
     with transaction.atomic():
         operation.save(force_insert=True)
-        enqueue(
-            KEY,
-            tenant=operation.tenant,
-            dedup_key=str(operation.pk),
-            trigger="operator",
-        )
-        ledger.change(
+        _enqueue(operation)
+        _change(
+            operation,
             who=operation.who,
             origin=origin,
-            subject=f"operation:{operation.pk} {operation.verb} {operation.of}",
             verb="asked for",
             new={
                 "filters": operation.query,
@@ -29,23 +26,73 @@ def start(operation: BulkOperation, *, origin: str) -> None:
                 "at most": operation.at_most,
             },
             why=operation.why,
-            tenant_id=None if operation.tenants is None else operation.tenant_id,
         )
 
 
 def stop(operation: BulkOperation, *, who: str, origin: str, why: str) -> bool:
-    """Leave its remaining rows alone. False: it was over, or stopped already."""
+    """Leave its remaining rows alone. False: it was over, or stopped already.
+
+    Where no item of it lives, nobody would come to end it: it is over at once.
+    """
     with transaction.atomic():
         stopped = operation.stop(who=who, why=why)
         if stopped:
-            ledger.change(
+            lives = item_of(operation) is not None
+            if not lives:
+                operation.end(now=clock.now())
+            _change(
+                operation,
                 who=who,
                 origin=origin,
-                subject=f"operation:{operation.pk} {operation.verb} {operation.of}",
                 verb="stopped",
-                old={"state": operation.state},
+                old={"state": operation.state(lives=lives)},
                 new={"state": "stopped"},
                 why=why,
-                tenant_id=None if operation.tenants is None else operation.tenant_id,
             )
     return stopped
+
+
+def go_on(operation: BulkOperation, *, who: str, origin: str, why: str) -> bool:
+    """Enqueue its item again. False: that one lives, or it is over or was stopped."""
+    going = BulkOperation.objects.unfinished().filter(pk=operation.pk, stopped_by="")
+    with transaction.atomic():
+        # The row is locked against a stop that would find no item.
+        enqueued = going.select_for_update().exists() and _enqueue(operation)
+        if enqueued:
+            _change(
+                operation,
+                who=who,
+                origin=origin,
+                verb="continued",
+                old={"state": "interrupted"},
+                new={"state": "pending"},
+                why=why,
+            )
+    return enqueued
+
+
+def item_of(operation: BulkOperation) -> WorkItem | None:
+    """What goes on with it; None: nothing does."""
+    items = WorkItem.objects.filter(handler=KEY, tenant=operation.tenant)
+    return items.filter(dedup_key=str(operation.pk)).first()
+
+
+def _enqueue(operation: BulkOperation) -> bool:
+    return enqueue(
+        KEY,
+        tenant=operation.tenant,
+        dedup_key=str(operation.pk),
+        trigger="operator",
+    )
+
+
+def _change(
+    operation: BulkOperation, *, new: Any, old: Any = None, **values: str
+) -> None:
+    ledger.change(
+        subject=f"operation:{operation.pk} {operation.verb} {operation.of}",
+        tenant_id=None if operation.tenants is None else operation.tenant_id,
+        old=old,
+        new=new,
+        **values,
+    )

@@ -18,7 +18,6 @@ from audit.views import scoped
 from scheduler.handlers.operations import ask, matching, start
 from scheduler.handlers.operations.models import BulkOperation, BulkResult, Counts
 from workqueue import access, registry, verbs, waiting
-from workqueue.models import WorkItem
 from workqueue.verbs import Verb
 
 RESULTS = {"done": True, "skipped": False}
@@ -30,6 +29,7 @@ class Line:
 
     operation: BulkOperation
     title: str
+    state: str
     counts: Counts
 
 
@@ -37,7 +37,7 @@ class Line:
 def operations(request: HttpRequest) -> HttpResponse:
     """What was asked for lately, and how far it is."""
     found = keyset.page(
-        _mine(request),
+        _mine(request).with_lives(),
         time="asked_at",
         older=request.GET.get("older", ""),
         newer=request.GET.get("newer", ""),
@@ -54,6 +54,7 @@ def operations(request: HttpRequest) -> HttpResponse:
             Line(
                 operation=each,
                 title=title_of(each),
+                state=each.state(lives=each.lives),
                 counts=counts.get(each.pk, Counts()),
             )
             for each in found.rows
@@ -75,7 +76,9 @@ def operation(request: HttpRequest, id: int) -> HttpResponse:
     older, newer = request.GET.get("older", ""), request.GET.get("newer", "")
     rows = keyset.page(results, time="at", older=older, newer=newer)
     verb = matching.verb_of(found.of, found.verb)
-    item = _item(found)
+    item = start.item_of(found)
+    state = found.state(lives=item is not None)
+    may_stop = _may_stop(request, found, verb)
     total = max(min(found.expected, found.at_most), counts.taken, 1)
     return page.render(
         request,
@@ -86,6 +89,7 @@ def operation(request: HttpRequest, id: int) -> HttpResponse:
         live=not rows.newer,
         now=now,
         operation=found,
+        state=state,
         counts=counts,
         left=total - counts.taken,
         total=total,
@@ -95,7 +99,8 @@ def operation(request: HttpRequest, id: int) -> HttpResponse:
         list_address=f"{reverse(ask.LISTS[found.of])}?{found.query}",
         item=item,
         why=waiting.why(item, waiting.facts(now)) if item else "",
-        may_stop=_may_stop(request, found, verb),
+        may_stop=may_stop,
+        may_go_on=may_stop and state == "interrupted",
         page=rows,
         rows=[(row, registry.title(row.handler)) for row in rows.rows],
         show=show if show in RESULTS else "",
@@ -106,33 +111,80 @@ def operation(request: HttpRequest, id: int) -> HttpResponse:
 def stop(request: HttpRequest, id: int) -> HttpResponse:
     """Ask why; then leave the rest of the rows alone."""
     found = _one(request, id)
-    verb = matching.verb_of(found.of, found.verb)
-    if not _may_stop(request, found, verb):
+    if not _may_stop(request, found, matching.verb_of(found.of, found.verb)):
         if found.finished_at or found.stopped_by:
             messages.info(request, "This operation is over, or stops already.")
             return redirect("admin:operation", found.pk)
         raise PermissionDenied
+    lives = start.item_of(found) is not None
+    ends = "It ends within a page of 100 rows." if lives else "It is over at once."
+    why = _reason(
+        request,
+        found,
+        title=f"Stop operation {found.pk}?",
+        says=f"The rows that are done stay done; those that are left are not touched. {ends}",
+        button="Stop it",
+        keep="Let it run" if lives else "",
+    )
+    if isinstance(why, HttpResponse):
+        return why
+    start.stop(found, who=request.user.get_username(), origin="admin", why=why)
+    said = "It stops within a page of 100 rows" if lives else "It is over"
+    messages.success(request, f"{said}; what is done stays.")
+    return redirect("admin:operation", found.pk)
+
+
+@page.needs(ask.VIEWED["items"], "workqueue.bulk_items", methods=page.ASKS)
+def go_on(request: HttpRequest, id: int) -> HttpResponse:
+    """Ask why; then let a worker take the rows that an interrupted operation left."""
+    found = _one(request, id)
+    verb = matching.verb_of(found.of, found.verb)
+    if verb is None or not access.may(request, verb.permission, found.tenant_id):
+        raise PermissionDenied
+    if found.state(lives=start.item_of(found) is not None) != "interrupted":
+        messages.info(request, "Nothing was done: this operation is not interrupted.")
+        return redirect("admin:operation", found.pk)
+    left = max(min(found.expected, found.at_most) - found.results.count(), 0)
+    why = _reason(
+        request,
+        found,
+        title=f"Go on with operation {found.pk}?",
+        says=f"{verb.consequence} {words.plural(left, 'row is', 'rows are')} left of those that"
+        f" matched on {words.exact(found.asked_at)}.",
+        button="Go on",
+        keep="",
+    )
+    if isinstance(why, HttpResponse):
+        return why
+    if start.go_on(found, who=request.user.get_username(), origin="admin", why=why):
+        messages.success(request, "It goes on where it was interrupted.")
+    return redirect("admin:operation", found.pk)
+
+
+def _reason(
+    request: HttpRequest, found: BulkOperation, *, title: str, **more: Any
+) -> str | HttpResponse:
+    """Why, as it was given; or the page that asks."""
     why = " ".join(request.POST.get("why", "").split())
     problem = verbs.reason_problem(why) if request.method == "POST" else ""
-    if request.method != "POST" or problem:
-        return page.render(
-            request,
-            "operations/stop.html",
-            title=f"Stop operation {found.pk}?",
-            group="Queue",
-            crumbs=(
-                ("Bulk operations", reverse("admin:operations")),
-                (title_of(found), reverse("admin:operation", args=[found.pk])),
-            ),
-            status=400 if problem else 200,
-            quiet=True,
-            operation=found,
-            why=why,
-            problem=problem,
-        )
-    start.stop(found, who=request.user.get_username(), origin="admin", why=why)
-    messages.success(request, "It stops within a page of 100 rows; what is done stays.")
-    return redirect("admin:operation", found.pk)
+    if request.method == "POST" and not problem:
+        return why
+    return page.render(
+        request,
+        "operations/reason.html",
+        title=title,
+        group="Queue",
+        crumbs=(
+            ("Bulk operations", reverse("admin:operations")),
+            (title_of(found), reverse("admin:operation", args=[found.pk])),
+        ),
+        status=400 if problem else 200,
+        quiet=True,
+        operation=found,
+        why=why,
+        problem=problem,
+        **more,
+    )
 
 
 urlpatterns = [
@@ -140,6 +192,7 @@ urlpatterns = [
     path("operations/begin/", ask.begin, name="operation_begin"),
     path("operations/<int:id>/", operation, name="operation"),
     path("operations/<int:id>/stop/", stop, name="operation_stop"),
+    path("operations/<int:id>/go-on/", go_on, name="operation_go_on"),
 ]
 
 
@@ -168,8 +221,3 @@ def _may_stop(request: HttpRequest, found: BulkOperation, verb: Verb | None) -> 
     if verb is None or found.finished_at or found.stopped_by:
         return False
     return access.may(request, verb.permission, found.tenant_id)
-
-
-def _item(found: BulkOperation) -> WorkItem | None:
-    items = WorkItem.objects.filter(handler=matching.KEY, tenant=found.tenant)
-    return items.filter(dedup_key=str(found.pk)).first()

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from audit.models import Change, Event
-from scheduler.handlers.archival import apply_policies
+from scheduler.handlers.archival import admin, apply_policies
 from scheduler.handlers.archival.admin import size
 from scheduler.handlers.archival.models import ArchivalPolicy, ArchiveFile
 from tests import factories
@@ -225,6 +225,30 @@ def test_selected_files_are_verified_together(boss: Client, file: ArchiveFile) -
     )
 
     assert "1 of 1 files are whole." in page.content.decode()
+
+
+def test_no_request_verifies_more_files_than_it_has_time_for(
+    boss: Client, file: ArchiveFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "VERIFY_SECONDS", 0)
+    file.pk, file.path, file.first_id = None, "acme/events/other", "0"
+    file.save()
+
+    page = boss.post(
+        reverse(FILES),
+        {
+            "action": "verify_selected",
+            "select_across": "1",
+            "_selected_action": [file.pk],
+        },
+        follow=True,
+    )
+
+    whole, bad, left = map(str, page.context["messages"])
+    assert whole == "0 of 1 files are whole."
+    assert bad.startswith("acme/events/other: the file is not in")
+    assert left.startswith("1 of the 2 selected files was not read")
+    assert "manage.py archive verify" in left
 
 
 def test_restore_asks_first_and_then_puts_the_rows_back(

@@ -1,4 +1,6 @@
+import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -6,10 +8,13 @@ import pytest
 
 from audit import clock, queries
 from audit.models import Change, Event, LateResult, Line, Run
-from scheduler.handlers.archival import apply_policies, restore
+from scheduler.handlers.archival import apply_policies, restore, store, write
 from scheduler.handlers.archival.exceptions import ArchiveError, NotAnArchive
 from scheduler.handlers.archival.models import ArchiveFile
 from scheduler.handlers.archival.restore import Restored
+from scheduler.handlers.notifications.models import Channel, Notification
+from tests.scheduler.handlers.archival.conftest import NOW
+from workqueue.models import Tenant
 
 type Make = Callable[..., Any]
 
@@ -70,14 +75,167 @@ def test_what_was_restored_can_be_archived_again(
     apply_policies.run(ctx())
     first = ArchiveFile.objects.get()
     back(first)
-    assert not ArchiveFile.objects.exists()
+    assert ArchiveFile.objects.get().restored_at
     assert (root / first.path).exists()
 
     apply_policies.run(ctx())
 
     again = ArchiveFile.objects.get()
     assert (again.path, again.sha256_file) == (first.path, first.sha256_file)
+    assert not again.restored_at
     assert not Event.objects.exists()
+
+
+def test_a_restored_file_goes_with_its_rows_where_they_are_deleted(
+    ctx: Make, policy: Make, event: Make
+) -> None:
+    rule = policy()
+    event()
+    apply_policies.run(ctx())
+    back(ArchiveFile.objects.get())
+    rule.action = "delete"
+    rule.save()
+
+    outcome = apply_policies.run(ctx())
+
+    assert not Event.objects.exists()
+    assert not ArchiveFile.objects.exists()
+    assert list(store.everything()) == []
+    assert outcome.details["events"]["expired_files"] == 1  # type: ignore[index]
+
+
+def test_restored_files_go_once_another_file_holds_their_rows(
+    ctx: Make, policy: Make, event: Make, root: Path
+) -> None:
+    policy()
+    rows = []
+    for _ in range(2):
+        rows.append(event().pk)
+        apply_policies.run(ctx())
+    for file in ArchiveFile.objects.all():
+        back(file)
+
+    apply_policies.run(ctx())
+
+    file = ArchiveFile.objects.get()
+    assert list(store.everything()) == [file.path]
+    found = [json.loads(line)["id"] for line in restore.lines(file.path)]
+    assert found == rows
+
+
+def test_a_restored_file_that_ends_later_than_its_successor_hinders_nothing(
+    ctx: Make, policy: Make, event: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy()
+    rows = [event().pk for _ in range(3)]
+    apply_policies.run(ctx())
+    back(ArchiveFile.objects.get())
+    monkeypatch.setattr(write, "MAX_ROWS", 2)
+
+    outcome = apply_policies.run(ctx())
+
+    assert outcome.word == "succeeded"
+    files = list(ArchiveFile.objects.order_by("id"))
+    assert [file.rows for file in files] == [2, 1]
+    assert sorted(store.everything()) == sorted(file.path for file in files)
+    held = [json.loads(x)["id"] for f in files for x in restore.lines(f.path)]
+    assert held == rows
+
+
+def test_a_restored_file_stays_while_a_row_of_it_is_in_the_table(
+    ctx: Make, policy: Make, event: Make
+) -> None:
+    rule = policy()
+    event()
+    apply_policies.run(ctx())
+    file = ArchiveFile.objects.get()
+    back(file)
+    rule.keep_days = 3000
+    rule.save()
+
+    apply_policies.run(ctx())
+
+    assert list(store.everything()) == [file.path]
+    assert ArchiveFile.objects.get().restored_at
+
+
+def test_a_restored_file_past_its_time_is_removed_and_marked_like_any_other(
+    ctx: Make, policy: Make, event: Make
+) -> None:
+    rule = policy(archive_keep_days=10)
+    event()
+    apply_policies.run(ctx())
+    file = ArchiveFile.objects.get()
+    back(file)
+    rule.keep_days = 3000
+    rule.save()
+    ArchiveFile.objects.update(created_at=ctx().now - timedelta(days=12))
+
+    apply_policies.run(ctx())
+
+    assert list(store.everything()) == []
+    assert ArchiveFile.objects.get().deleted_at
+    # And its rows can be archived under that name again.
+    rule.keep_days = 30
+    rule.save()
+    apply_policies.run(ctx())
+    assert list(store.everything()) == [file.path]
+    assert not ArchiveFile.objects.get().deleted_at
+
+
+def test_a_file_is_not_restored_twice_since_another_may_hold_its_rows_by_then(
+    ctx: Make, policy: Make, event: Make
+) -> None:
+    policy()
+    event()
+    apply_policies.run(ctx())
+    file = ArchiveFile.objects.get()
+    back(file)
+    Event.objects.all().delete()
+    file.refresh_from_db()
+
+    with pytest.raises(ArchiveError, match=r"restored on .* \(0 rows inserted\)"):
+        back(file)
+
+    assert not Event.objects.exists()
+
+
+def test_a_tenant_with_a_restored_file_is_due(
+    ctx: Make, policy: Make, event: Make, acme: Tenant
+) -> None:
+    policy()
+    event()
+    apply_policies.run(ctx())
+    assert acme.pk not in apply_policies.due(NOW)
+    back(ArchiveFile.objects.get())
+    Event.objects.all().delete()
+    assert acme.pk in apply_policies.due(NOW)
+
+
+def test_a_row_whose_key_another_has_taken_restores_nothing_and_says_so(
+    ctx: Make, policy: Make, acme: Tenant
+) -> None:
+    policy("notifications")
+    old = NOW - timedelta(days=65)
+    values = {
+        "tenant": acme,
+        "channel": Channel.objects.create(tenant=acme, name="ops", kind="web"),
+        "created_at": old,
+    }
+    rows = [
+        Notification.objects.create(
+            **values, dedupe_key=f"n-{n}", state="sent", finished_at=old
+        )
+        for n in range(2)
+    ]
+    apply_policies.run(ctx())
+    Notification.objects.create(**values, dedupe_key="n-1", next_attempt_at=NOW)
+
+    with pytest.raises(ArchiveError, match=r"another with its key \(0 rows inserted\)"):
+        back(ArchiveFile.objects.get())
+
+    assert not Notification.objects.filter(pk__in=[row.pk for row in rows]).exists()
+    assert not ArchiveFile.objects.get().restored_at
 
 
 def test_rows_that_are_there_stay_as_they_are(

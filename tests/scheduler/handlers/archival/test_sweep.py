@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session
 
 from audit import retention
 from audit.models import Event, NodeEvent, Run
 from audit.partitions import existing
-from scheduler.handlers.archival import apply_policies, store
+from scheduler.handlers.archival import apply_policies, store, sweep
 from scheduler.handlers.archival.models import ArchiveFile
+from scheduler.handlers.operations.models import BulkOperation
 from tests import factories
+from tests.scheduler.handlers.archival.conftest import NOW
 from workqueue.models import Tenant
 
 type Make = Callable[..., Any]
@@ -73,6 +76,28 @@ def test_entries_of_execution_logs_are_kept_a_year(
     platform_run()
 
     assert list(NodeEvent.objects.values_list("node", flat=True)) == ["364"]
+
+
+def test_sessions_that_ended_and_old_bulk_operations_go(
+    platform_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "BATCH", 2)
+    for number in range(-1, 5):
+        Session.objects.create(
+            session_key=f"s{number}",
+            expire_date=NOW - timedelta(seconds=number),
+        )
+    for days in (1, 91, 92, 93):
+        BulkOperation.objects.create(
+            tenant=factories.platform(), verb="cancel", of="items", at_most=1,
+            expected=1, who="olga", why="x", asked_at=NOW - timedelta(days=days),
+        )  # fmt: skip
+
+    swept = platform_run().details["swept"]
+
+    assert set(Session.objects.values_list("session_key", flat=True)) == {"s-1", "s0"}
+    assert BulkOperation.objects.count() == 1
+    assert (swept["sessions"], swept["operations"], swept["rows"]) == (4, 3, 7)
 
 
 def test_rows_of_a_removed_tenant_are_archived_under_the_default_policy(

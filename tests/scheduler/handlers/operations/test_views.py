@@ -13,7 +13,7 @@ from tests import factories, screens
 from tests.scheduler.handlers.operations.conftest import HANDLER
 from tests.scheduler.handlers.operations.test_ask import RIGHTS, confirmed, text
 from tests.screens import HOSTILE, LIVE
-from workqueue.models import Membership, Tenant
+from workqueue.models import Membership, Tenant, WorkItem
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/operations/"
@@ -76,6 +76,35 @@ def test_it_is_stopped_with_a_reason(boss: Client, asked: BulkOperation):
     assert (asked.stopped_by, asked.stopped_why) == ("boss", "wrong filter")
 
 
+def test_one_that_was_interrupted_says_so_and_goes_on_with_a_reason(
+    boss: Client, asked: BulkOperation
+):
+    WorkItem.objects.filter(handler="operations.bulk").delete()
+    address = f"{LIST}{asked.pk}/go-on/"
+    assert "Interrupted" in text(boss.get(LIST))
+    said = text(boss.get(f"{LIST}{asked.pk}/"))
+    assert "Interrupted" in said
+    assert "No worker goes on with it" in said
+    assert address in said
+    assert "2 rows are left" in text(boss.get(address))
+    assert "Say why" in text(boss.post(address, {"why": ""}), 400)
+    said = text(boss.post(address, {"why": "CHG-2"}, follow=True))
+    assert "It goes on" in said
+    assert "Interrupted" not in said
+    assert address not in said
+    again = boss.post(address, {"why": "again"}, follow=True)
+    assert "is not interrupted" in text(again)
+
+
+def test_one_that_was_interrupted_is_over_when_it_is_stopped(
+    boss: Client, asked: BulkOperation
+):
+    WorkItem.objects.filter(handler="operations.bulk").delete()
+    said = text(boss.post(f"{LIST}{asked.pk}/stop/", {"why": "no more"}, follow=True))
+    assert "It is over; what is done stays." in said
+    assert "Stopped by" in said
+
+
 def test_other_tenants_operations_are_not_there(asked: BulkOperation, acme: Tenant):
     user = screens.staff(acme, *RIGHTS)
     client = screens.signed_in(user)
@@ -84,7 +113,9 @@ def test_other_tenants_operations_are_not_there(asked: BulkOperation, acme: Tena
     assert client.get(f"{LIST}{own.pk}/").status_code == 200
     for foreign in (asked.pk, 10**17, 10**30):
         assert client.get(f"{LIST}{foreign}/").status_code == 404
-        assert client.post(f"{LIST}{foreign}/stop/", {"why": "x"}).status_code == 404
+        for verb in ("stop", "go-on"):
+            answer = client.post(f"{LIST}{foreign}/{verb}/", {"why": "x"})
+            assert answer.status_code == 404
     assert f"{LIST}{asked.pk}/" not in text(client.get(LIST))
     granite = screens.signed_in(screens.staff(factories.tenant("other"), *RIGHTS))
     assert granite.get(f"{LIST}{own.pk}/").status_code == 404
@@ -98,7 +129,9 @@ def test_a_viewer_sees_it_and_cannot_stop_it(boss: Client, acme: Tenant):
         screens.staff(acme, *RIGHTS, role=Membership.Role.VIEWER)
     )
     assert "Stop…" not in text(viewer.get(f"{LIST}{own.pk}/"))
-    assert viewer.post(f"{LIST}{own.pk}/stop/", {"why": "x"}).status_code == 403
+    for verb in ("stop", "go-on"):
+        answer = viewer.post(f"{LIST}{own.pk}/{verb}/", {"why": "x"})
+        assert answer.status_code == 403
 
 
 def test_hostile_text_stays_text(
