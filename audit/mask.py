@@ -143,14 +143,19 @@ def breakable() -> bool:
 
 def masked(text: str) -> str:
     """The text without what must not be kept."""
-    for form in _standing_in(text):
-        text = text.replace(form, MASK)
+    spans = _places(text)
+    # In the text as it was: somebody's registered value may be the word "password".
     if telling(text):
-        text = _ADDRESS.sub(lambda m: f"{m[1] or m[3]}{MASK}", text)
-        text = _KEYED.sub(_without_value, text)
-        text = _OPTION.sub(rf"\1{MASK}", text)
-        text = _BEARER.sub(rf"\1{MASK}", text)
-    return text
+        for pattern in (_ADDRESS, _KEYED, _OPTION, _BEARER):
+            spans += map(_value, pattern.finditer(text))
+    if not spans:
+        return text
+    parts, done = [], 0
+    for start, end in sorted(spans):
+        if start >= done:
+            parts += [text[done:start], MASK]
+        done = max(done, end)
+    return "".join([*parts, text[done:]])
 
 
 @lru_cache(maxsize=4096)
@@ -257,10 +262,26 @@ def _likely_in(text: str) -> Collection[str]:
     return _short.union(*(_grams.get(gram, ()) for gram in grams))
 
 
-def _without_value(match: re.Match[str]) -> str:
-    """Keep the quotes, so that what was JSON stays JSON."""
-    value = match[2]
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where registered values stand in it."""
+    found = []
+    for form in _standing_in(text):
+        start = text.find(form)
+        while start >= 0:
+            found.append((start, start + len(form)))
+            start = text.find(form, start + len(form))
+    return found
+
+
+def _value(match: re.Match[str]) -> tuple[int, int]:
+    """Where the value behind a key stands, without its quotes, so that what was JSON stays JSON."""
+    last = match.lastindex or 0
+    start, end = match.span(last)
+    value = match[last]
     for mark in ('\\"', '"', "'"):
         if value.startswith(mark):
-            return f"{match[1]}{mark}{MASK}{mark if value.endswith(mark[-1]) else ''}"
-    return f"{match[1]}{MASK}"
+            start += len(mark)
+            if value.endswith(mark) and end - start >= len(mark):
+                end -= len(mark)
+            break
+    return start, end

@@ -11,7 +11,7 @@ import pytest
 from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
 
-from audit import clock
+from audit import clock, mask
 from tests import databases, launcher
 from tests.processes import Process, run_manage
 from workqueue import live
@@ -102,9 +102,16 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 @pytest.fixture(autouse=True)
 def nothing_of_the_test_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings that it saved would be believed for five seconds, its clock for good."""
+    """Settings that it saved would be believed for five seconds, its clock for good.
+
+    And a password that it used would be masked in what this one writes.
+    """
     live.forget()
     monkeypatch.setattr(clock, "_anchor", None)
+    mask._recent.clear()
+    mask._size = 0
+    while mask._gone:
+        mask._forget(mask._gone.popleft())
 
 
 # --- real processes

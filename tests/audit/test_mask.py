@@ -147,6 +147,31 @@ def test_a_private_key_is_known_by_its_lines(no_secrets: None):
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("password", "password=hunter2hunter2"),
+        ("password", "--db-password hunter2hunter2"),
+        ("secret", '{"secret": "hunter2hunter2"}'),
+        ("Bearer", "said Bearer hunter2hunter2"),
+        ("postgres", "postgres://anna:hunter2hunter2@db/x"),
+        ("password=hunter2", "password=hunter2hunter2"),
+    ],
+)
+def test_somebodys_secret_hides_no_key_that_tells_of_another(
+    no_secrets: None, word: str, line: str
+):
+    register_secret(word)
+    kept = gate(line)
+    assert "hunter2" not in kept
+    assert word not in kept
+
+
+def test_a_value_of_several_words_behind_a_key_is_masked_whole(no_secrets: None):
+    register_secret("correct horse battery")
+    assert gate("password=correct horse battery, ok") == "password=••••, ok"
+
+
 def test_a_value_inside_another_does_not_leave_the_rest_of_it(no_secrets: None):
     register_secret("abcdefgh")
     register_secret("abcdefgh-and-more")

@@ -9,7 +9,7 @@ import pytest
 
 from audit import clock
 from audit.transcript import Transcript
-from jobworker import registry, run
+from jobworker import registry, run, supervisor
 from jobworker.attempt import Attempt, Claim
 from jobworker.context import JobContext
 from jobworker.models import Job
@@ -99,6 +99,9 @@ def here(
 ) -> Iterator[Supervisor]:
     """A job worker in this process, without a pool; the test makes its passes."""
     monkeypatch.setattr(connections, "use_pool", lambda **_: None)
+    # Its drain ends with its last step: no thread of it may work on in the next test.
+    for name in ("LAST", "LEAVE"):
+        monkeypatch.setattr(supervisor, name, 60.0)
     one = Supervisor()
     one.prepare()
     yield one
