@@ -9,6 +9,8 @@ import pytest
 from audit import clock
 from audit.transcript import Transcript
 from tests import factories
+from tests.processes import Process
+from tests.workqueue.running import KEEP_ALIVE, enqueue
 from workqueue import registry
 from workqueue.attempt import Attempt
 from workqueue.claim import Claimed, Demand, Marks, claim
@@ -63,14 +65,7 @@ def attempt(take: Callable[..., list[Claimed]], acme: Tenant) -> Callable[..., A
     """Enqueue an item that does `does`, claim it, and give its attempt."""
 
     def make(does: str = "", handler: str = "act", **values: Any) -> Attempt:
-        item = factories.item(
-            acme,
-            handler,
-            dedup_key=does,
-            tenant_slug=acme.slug,
-            trigger="call",
-            **values,
-        )
+        item = enqueue(acme, does, handler, **values)
         [claimed] = [c for c in take(handler) if c.id == item.id]
         return Attempt(
             claimed, Transcript(claim_id=claimed.claim_id), started_at=clock.now()
@@ -89,3 +84,22 @@ def ticking(settings: Any, transactional_db: None) -> Iterator[None]:
     yield
     for cached in (registry.rows, registry.load, registry.due):
         cached.cache_clear()
+
+
+@pytest.fixture
+def worker(spawn: Callable[..., Process]) -> Callable[..., Process]:
+    """Start a worker on the tests' timetable, and wait until it has registered."""
+
+    def start(**env: str) -> Process:
+        process = spawn(
+            "runworker",
+            env={
+                "DJANGO_SETTINGS_MODULE": "tests.engine_settings",
+                "FALCON_SERVER_KEEP_ALIVE_SECONDS": str(KEEP_ALIVE.seconds),
+                **env,
+            },
+        )
+        process.says("worker started")
+        return process
+
+    return start

@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -16,72 +14,15 @@ from audit.models import LateResult, Line, NodeEvent, Run
 from tests import factories
 from tests.processes import Process
 from tests.waiting import wait_until
-from workqueue import connections, policy
-from workqueue import worker as worker_module
-from workqueue.claim import Demand, Marks
-from workqueue.live import Live
+from tests.workqueue.running import KEEP_ALIVE, enqueue, runs
+from workqueue import policy
 from workqueue.models import Node, Tenant, WorkItem
-from workqueue.worker import EXIT_STUCK, LOOK, Worker
 
 pytestmark = pytest.mark.race
-Spawn = Callable[..., Process]
-KEEP_ALIVE = {"FALCON_SERVER_KEEP_ALIVE_SECONDS": "2"}
-
-
-@pytest.fixture
-def worker(spawn: Spawn) -> Callable[..., Process]:
-    """Start a worker on the tests' timetable, and wait until it has registered."""
-
-    def start(**env: str) -> Process:
-        process = spawn(
-            "runworker",
-            env={
-                "DJANGO_SETTINGS_MODULE": "tests.engine_settings",
-                **KEEP_ALIVE,
-                **env,
-            },
-        )
-        process.says("worker started")
-        return process
-
-    return start
-
-
-@pytest.fixture
-def idle(monkeypatch: pytest.MonkeyPatch) -> Worker:
-    """A worker of which only the slots are there, and those are none."""
-    monkeypatch.setattr(connections, "resize", lambda wanted: None)
-    one = Worker()
-    one._live, one._marks, one._more = Live(), Marks(), set()
-    one._alone = one._waiting_suspect_since = None
-    one.me, one.beat = Mock(), Mock()
-    one.slots = Mock(stuck={}, offered=2, waiting={}, running={})
-    one.slots.over_time.return_value = one.slots.take_back.return_value = []  # type: ignore[attr-defined]
-    return one
-
-
-def enqueue(
-    tenant: Tenant, does: str = "", handler: str = "act", **values: Any
-) -> WorkItem:
-    return factories.item(
-        tenant,
-        handler,
-        dedup_key=does,
-        tenant_slug=tenant.slug,
-        trigger="call",
-        **values,
-    )
 
 
 def set_policy(**values: Any) -> None:
     policy.save(values, who="test", origin="command", why="")
-
-
-def runs(count: int, within: float = 20) -> list[Run]:
-    wait_until(
-        lambda: Run.objects.count() >= count, within=within, what=f"{count} runs"
-    )
-    return list(Run.objects.order_by("finished_at"))
 
 
 @pytest.fixture
@@ -161,30 +102,6 @@ def test_a_stop_hands_back_what_waits_and_finishes_what_runs(
     assert (item.status, item.attempts, item.claim_id) == ("pending", 0, None)
 
 
-@pytest.mark.usefixtures("timetable")
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_worker_whose_slots_fall_free_as_fast_as_it_claims_sees_to_other_things_too(
-    idle: Worker, monkeypatch: pytest.MonkeyPatch, stops: bool
-) -> None:
-    """To a stop at once; to settings, pauses and time limits twice a second."""
-    now = [1000.0]
-    monkeypatch.setattr(clock, "steady", lambda: now[0])
-
-    def claim(*_: Any, **__: Any) -> list[Any]:
-        now[0] += 0.01
-        assert now[0] < 1001, "it claims on"
-        if stops:
-            idle.stop()
-        return [SimpleNamespace(handler="act", claim_id=None)]
-
-    monkeypatch.setattr(worker_module, "claim", claim)
-    idle._demand = lambda keys: Demand(slow={"act": 1}, slow_total=1, fast={})  # type: ignore[method-assign]
-    idle._claim()
-    assert now[0] == pytest.approx(1000.01 if stops else 1000.5, abs=0.02)
-    assert idle._woken.is_set()
-    assert "act" in idle._more
-
-
 def test_what_does_not_end_within_the_drain_is_given_up_and_runs_elsewhere(
     acme: Tenant, worker: Callable[..., Process], mark: Path
 ) -> None:
@@ -256,10 +173,9 @@ def test_a_worker_that_has_just_started_leaves_claims_alone_that_nobody_could_re
     enqueue(acme, status="executing", node_id=other.id, renewed_at=old)
     worker()
     [run, _] = runs(2)  # once it may judge
-    keep_alive = timedelta(seconds=int(KEEP_ALIVE["FALCON_SERVER_KEEP_ALIVE_SECONDS"]))
     started = Node.objects.exclude(pk=other.pk).get().started_at
     assert run.outcome == "abandoned"
-    assert run.finished_at - started >= keep_alive
+    assert run.finished_at - started >= KEEP_ALIVE
 
 
 def test_a_frozen_worker_cannot_close_the_item_of_its_successor(
@@ -305,79 +221,6 @@ def test_an_item_that_kills_its_workers_is_held_and_the_innocent_ones_succeed(
     assert deaths == 3
     assert Run.objects.filter(outcome="succeeded").count() == 20
     assert Run.objects.filter(dedup_key="die", outcome="failed").count() == 1
-
-
-def test_an_attempt_over_its_time_limit_is_failed_and_others_go_on(
-    acme: Tenant, worker: Callable[..., Process]
-) -> None:
-    enqueue(acme, "hang:0", handler="act_limited", time_limit_s=1)
-    enqueue(acme, "log:1")
-    worker()
-    found = runs(2)
-    assert {run.handler: run.outcome for run in found} == {
-        "act": "succeeded",
-        "act_limited": "failed",
-    }
-    assert Run.objects.get(outcome="failed").error.startswith("time limit of 1 s")
-    wait_until(
-        lambda: LateResult.objects.exists(),
-        within=10,
-        what="ClaimLost at its next query",
-    )
-
-
-@pytest.mark.postgresql
-def test_the_slot_of_a_stuck_run_comes_back_when_its_thread_does(
-    acme: Tenant, worker: Callable[..., Process]
-) -> None:
-    enqueue(acme, "sleep:4", handler="act_limited", time_limit_s=1)
-    worker()
-
-    def told() -> dict[str, Any]:
-        return Node.objects.get().report.get("slots", {})
-
-    wait_until(lambda: told().get("used") == 9, within=15, what="nine slots")
-    assert told()["why"] == "1 of its threads are stuck in runs over their time limit."
-    wait_until(lambda: told()["used"] == 10, within=15, what="ten slots")
-    assert told()["why"] == ""
-
-
-@pytest.mark.parametrize(
-    ("asked", "serves", "stuck", "offered"),
-    [
-        (10, None, 3, 10),  # no pool, nothing is clamped
-        (10, 20, 3, 10),  # the pool has enough for both
-        (10, 12, 3, 9),
-        (10, 10, 3, 7),
-        (10, 8, 0, 8),
-        (2, 2, 5, 1),
-    ],
-)
-def test_stuck_threads_take_slots_where_the_pool_has_no_connections_for_both(
-    idle: Worker,
-    monkeypatch: pytest.MonkeyPatch,
-    asked: int,
-    serves: int | None,
-    stuck: int,
-    offered: int,
-) -> None:
-    monkeypatch.setattr(connections, "serves_items", lambda: serves)
-    idle._live = Live(policy=policy.resolve({"WORKER_CONCURRENCY": asked})[0])
-    idle.slots.stuck = dict.fromkeys(range(stuck))  # type: ignore[assignment]
-    idle._apply()
-    idle.slots.resize.assert_called_once_with(offered)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("since", "code"), [(LOOK - 1, 0), (LOOK + 1, EXIT_STUCK)])
-def test_a_worker_ends_for_more_stuck_threads_than_slots_once_they_stay_stuck(
-    idle: Worker, since: float, code: int
-) -> None:
-    """Most meet the closed door at their next query, a moment after their limit."""
-    one: Any = SimpleNamespace(deadline=clock.steady() - since)
-    idle.slots.stuck = dict.fromkeys(range(3), one)  # type: ignore[arg-type]
-    idle._watch()
-    assert idle.exit_code == code
-    assert idle.stopping.is_set() == bool(code)
 
 
 def test_settings_are_applied_without_a_restart(

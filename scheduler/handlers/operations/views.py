@@ -158,6 +158,8 @@ def go_on(request: HttpRequest, id: int) -> HttpResponse:
         return why
     if start.go_on(found, who=request.user.get_username(), origin="admin", why=why):
         messages.success(request, "It goes on where it was interrupted.")
+    else:
+        messages.info(request, "Nothing was done: somebody else was first.")
     return redirect("admin:operation", found.pk)
 
 

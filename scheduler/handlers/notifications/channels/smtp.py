@@ -18,6 +18,7 @@ from scheduler.handlers.notifications.channels import border
 
 OPENING = 60.0  # seconds: addresses, connection, greeting, TLS, login
 TALK = 60.0  # seconds: a message up to its final dot
+BYE = 10.0  # seconds
 _RECORD = 16_384  # bytes of a TLS record: what one write sends, whole
 
 
@@ -70,7 +71,7 @@ class _Conversation(smtplib.SMTP):
 
     def quit(self) -> tuple[int, bytes]:
         """Bye."""
-        self._within(self.timeout)
+        self._within(BYE)
         return super().quit()
 
     def send(self, s: Any) -> None:
@@ -103,7 +104,9 @@ class _Conversation(smtplib.SMTP):
 
     def _within(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
-        self._step = self.timeout
+        # A mailer may be set up without a timeout; smtplib then has an object here.
+        given = self.timeout
+        self._step = given if isinstance(given, int | float) else seconds
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers; smtplib would wait for each in full."""

@@ -27,6 +27,15 @@ def back(file: ArchiveFile, why: str = "asked for") -> Restored:
     )
 
 
+@pytest.fixture
+def archived(ctx: Make, policy: Make, event: Make) -> ArchiveFile:
+    """A file with the one event there was."""
+    policy()
+    event()
+    apply_policies.run(ctx())
+    return ArchiveFile.objects.get()
+
+
 def test_archived_events_come_back_exactly_as_they_were(
     ctx: Make, policy: Make, event: Make
 ) -> None:
@@ -68,20 +77,16 @@ def test_archived_runs_come_back_with_lines_and_late_results(
 
 
 def test_what_was_restored_can_be_archived_again(
-    ctx: Make, policy: Make, event: Make, root: Path
+    ctx: Make, root: Path, archived: ArchiveFile
 ) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
-    first = ArchiveFile.objects.get()
-    back(first)
+    back(archived)
     assert ArchiveFile.objects.get().restored_at
-    assert (root / first.path).exists()
+    assert (root / archived.path).exists()
 
     apply_policies.run(ctx())
 
     again = ArchiveFile.objects.get()
-    assert (again.path, again.sha256_file) == (first.path, first.sha256_file)
+    assert (again.path, again.sha256_file) == (archived.path, archived.sha256_file)
     assert not again.restored_at
     assert not Event.objects.exists()
 
@@ -184,30 +189,23 @@ def test_a_restored_file_past_its_time_is_removed_and_marked_like_any_other(
 
 
 def test_a_file_is_not_restored_twice_since_another_may_hold_its_rows_by_then(
-    ctx: Make, policy: Make, event: Make
+    archived: ArchiveFile,
 ) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
-    file = ArchiveFile.objects.get()
-    back(file)
+    back(archived)
     Event.objects.all().delete()
-    file.refresh_from_db()
+    archived.refresh_from_db()
 
     with pytest.raises(ArchiveError, match=r"restored on .* \(0 rows inserted\)"):
-        back(file)
+        back(archived)
 
     assert not Event.objects.exists()
 
 
 def test_a_tenant_with_a_restored_file_is_due(
-    ctx: Make, policy: Make, event: Make, acme: Tenant
+    acme: Tenant, archived: ArchiveFile
 ) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
     assert acme.pk not in apply_policies.due(NOW)
-    back(ArchiveFile.objects.get())
+    back(archived)
     Event.objects.all().delete()
     assert acme.pk in apply_policies.due(NOW)
 
@@ -253,15 +251,8 @@ def test_rows_that_are_there_stay_as_they_are(
     assert Event.objects.get(pk=kept["id"]).severity == 4
 
 
-def test_who_restored_what_and_why_is_a_change(
-    ctx: Make, policy: Make, event: Make
-) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
-    file = ArchiveFile.objects.get()
-
-    back(file, why="the auditors asked")
+def test_who_restored_what_and_why_is_a_change(archived: ArchiveFile) -> None:
+    back(archived, why="the auditors asked")
 
     change = Change.objects.get()
     assert (change.who, change.verb, change.why) == (
@@ -269,36 +260,33 @@ def test_who_restored_what_and_why_is_a_change(
         "restored",
         "the auditors asked",
     )
-    assert change.tenant_id == file.tenant_id
-    assert (change.old["path"], change.new) == (file.path, {"rows": 1, "inserted": 1})
+    assert change.tenant_id == archived.tenant_id
+    assert (change.old["path"], change.new) == (
+        archived.path,
+        {"rows": 1, "inserted": 1},
+    )
 
 
-def test_a_damaged_file_restores_nothing(
-    ctx: Make, policy: Make, event: Make, root: Path
-) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
-    file = ArchiveFile.objects.get()
-    path = root / file.path
+def test_a_damaged_file_restores_nothing(root: Path, archived: ArchiveFile) -> None:
+    path = root / archived.path
     path.write_bytes(path.read_bytes()[:-9])
 
     with pytest.raises(ArchiveError, match=r"cannot be read .* \(0 rows inserted\)"):
-        back(file)
+        back(archived)
 
     assert not Event.objects.exists()
     assert ArchiveFile.objects.exists()
 
 
 def test_a_file_is_found_by_its_path_or_its_number(
-    ctx: Make, policy: Make, event: Make, root: Path
+    root: Path, archived: ArchiveFile
 ) -> None:
-    policy()
-    event()
-    apply_policies.run(ctx())
-    file = ArchiveFile.objects.get()
-
-    for name in (file.path, str(root / file.path), str(file.pk), f"#{file.pk}"):
-        assert restore.registered(name) == file
+    for name in (
+        archived.path,
+        str(root / archived.path),
+        str(archived.pk),
+        f"#{archived.pk}",
+    ):
+        assert restore.registered(name) == archived
     with pytest.raises(NotAnArchive, match="no registered archive file is called nope"):
         restore.registered("nope")

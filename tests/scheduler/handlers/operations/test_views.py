@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from scheduler.handlers.operations import start
 from scheduler.handlers.operations.models import BulkOperation
 from tests import factories, screens
 from tests.scheduler.handlers.operations.conftest import HANDLER
@@ -94,6 +95,22 @@ def test_one_that_was_interrupted_says_so_and_goes_on_with_a_reason(
     assert address not in said
     again = boss.post(address, {"why": "again"}, follow=True)
     assert "is not interrupted" in text(again)
+
+
+def test_of_two_who_go_on_with_one_at_once_the_second_is_told(
+    boss: Client, asked: BulkOperation, monkeypatch: pytest.MonkeyPatch
+):
+    items = WorkItem.objects.filter(handler="operations.bulk")
+    items.delete()
+    go_on = start.go_on
+
+    def second(operation: BulkOperation, **by: str) -> bool:
+        return go_on(operation, **by) and go_on(operation, **by)
+
+    monkeypatch.setattr(start, "go_on", second)
+    said = boss.post(f"{LIST}{asked.pk}/go-on/", {"why": "CHG-2"}, follow=True)
+    assert "Nothing was done: somebody else was first." in text(said)
+    assert items.count() == 1
 
 
 def test_one_that_was_interrupted_is_over_when_it_is_stopped(

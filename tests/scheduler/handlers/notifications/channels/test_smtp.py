@@ -222,6 +222,16 @@ def test_a_connection_lost_before_the_content_has_taken_nothing(
         send(server)
 
 
+@pytest.mark.parametrize("verb", [b"HELLO", b"MAIL"])
+def test_a_silent_server_is_left_also_by_a_mailer_without_a_timeout(
+    server: Server, monkeypatch: pytest.MonkeyPatch, verb: bytes
+) -> None:
+    monkeypatch.setattr(email, "TIMEOUT", None)
+    server.says[verb] = lambda _: server.ended.wait(10) and None
+    with pytest.raises(border.Unreachable, match="in time"):
+        send(server)
+
+
 @pytest.mark.parametrize("verb", [b"HELLO", b"MAIL", b"RCPT", b"."])
 def test_a_server_that_drips_its_replies_holds_nobody(
     server: Server, verb: bytes
